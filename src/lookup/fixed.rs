@@ -7,14 +7,14 @@ use crate::lookup::query::Query;
 use crate::lookup::source::BucketSource;
 use crate::machine::arch::VectorUnit;
 use crate::word::bucket::Bucket;
-use crate::word::geometry::{Buckets, Item, Items};
+use crate::word::geometry::{Geometry, Item, Items};
 use crate::word::layout::Layout;
 
 /// A table of a fixed size, as a lookup sees it.
 #[derive(Clone, Copy)]
 pub(crate) struct FixedLookup<L, S> {
     pub(crate) layout: L,
-    pub(crate) buckets: Buckets,
+    pub(crate) geometry: Geometry,
     pub(crate) source: S,
 }
 
@@ -26,7 +26,7 @@ impl<L: Layout, S: BucketSource> FixedLookup<L, S> {
     /// retry gets only what the closure has: a hash occupies one register, an item four.)
     #[inline(always)]
     pub(crate) fn ask<Q: Query>(self, query: Q, hash: u64, again: impl Fn() -> Q::Answer) -> Q::Answer {
-        let (layout, item) = (self.layout, self.buckets.item(self.layout, hash));
+        let (layout, item) = (self.layout, self.geometry.item(self.layout, hash));
         let (reading, fingerprint) = (query.reading(), layout.fingerprint_of(item.entry));
         let if_valid = |pair| match query.answer(reading, layout, pair, fingerprint) {
             Some(answer) => answer,
@@ -37,7 +37,7 @@ impl<L: Layout, S: BucketSource> FixedLookup<L, S> {
 
     /// The same with the layout as data.
     fn as_runtime(&self) -> FixedLookup<&L::Runtime, S> {
-        FixedLookup { layout: self.layout.as_runtime(), buckets: self.buckets, source: self.source }
+        FixedLookup { layout: self.layout.as_runtime(), geometry: self.geometry, source: self.source }
     }
 
     /// `ask` after its read was invalidated: repeats it until it is not, or until there is an answer that counts in any case.
@@ -46,7 +46,7 @@ impl<L: Layout, S: BucketSource> FixedLookup<L, S> {
     pub(crate) fn ask_again<Q: Query>(self, query: Q, hash: u64) -> Q::Answer {
         loop {
             self.source.retried();
-            if let Some(answer) = self.attempt(query, hash) {
+            if let Some(answer) = self.try_ask(query, hash) {
                 return answer;
             }
         }
@@ -54,8 +54,8 @@ impl<L: Layout, S: BucketSource> FixedLookup<L, S> {
 
     /// The answer for the key with this hash, or `None` if the read was invalidated and the answer does not count.
     #[inline(always)]
-    pub(crate) fn attempt<Q: Query>(self, query: Q, hash: u64) -> Option<Q::Answer> {
-        let (layout, item) = (self.layout, self.buckets.item(self.layout, hash));
+    pub(crate) fn try_ask<Q: Query>(self, query: Q, hash: u64) -> Option<Q::Answer> {
+        let (layout, item) = (self.layout, self.geometry.item(self.layout, hash));
         let (reading, fingerprint) = (query.reading(), layout.fingerprint_of(item.entry));
         let answer = move |pair| query.answer(reading, layout, pair, fingerprint);
         self.load_pair(item, answer, |pair| answer(pair).filter(Q::is_certain))
@@ -177,7 +177,7 @@ impl<L: Layout, S: BucketSource, Q: Query> BlockLookup for FixedBatch<L, S, Q> {
 
     #[inline(always)]
     fn prepare(&self, unit: VectorUnit, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>) {
-        self.lookup.buckets.items(unit, self.lookup.layout.lanes(), hashes, items);
+        self.lookup.geometry.items(unit, self.lookup.layout.lanes(), hashes, items);
     }
 
     #[inline(always)]

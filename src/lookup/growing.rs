@@ -65,26 +65,27 @@ impl<S: GrowingSource> GrowingLookup<S> {
     /// `contains` where, in this epoch and state, the buckets have this layout.
     #[inline(never)]
     fn contains_by(self, layout: impl Layout, begin: (u64, State), hash: u64) -> bool {
-        self.attempt(begin, hash, |pair, _, stored| Bucket::either_holds_each(layout, pair, stored))
+        self.contains_where(begin, hash, |pair, _, stored| Bucket::either_holds_each(layout, pair, stored))
     }
 
     /// `contains` where the buckets have these two layouts.
     #[inline(never)]
     fn contains_by_two(self, whole: impl Layout, split: impl Layout, begin: (u64, State), hash: u64) -> bool {
-        self.attempt(begin, hash, |pair, are_split, stored| either_holds(whole, split, pair, are_split, stored))
+        self.contains_where(begin, hash, |pair, are_split, stored| either_holds(whole, split, pair, are_split, stored))
     }
 
     /// `contains` where the buckets have any two layouts.
     #[inline(never)]
     fn contains_by_any(self, begin: (u64, State), hash: u64) -> bool {
         let layouts = BothLayouts::of_rows(begin.1.rows());
-        self.attempt(begin, hash, |pair, are_split, stored| layouts.either_holds_each(pair, are_split, stored))
+        self.contains_where(begin, hash, |pair, are_split, stored| layouts.either_holds_each(pair, are_split, stored))
     }
 
-    /// One attempt, in this epoch and state; begins again if it is invalidated, or if a bucket is being moved. The arguments
-    /// of `holds` are the two buckets, whether they are split, and what their slots would store.
+    /// Whether the two buckets of the class hold it, by one optimistic read in this epoch and state; begins again if that is
+    /// invalidated, or if a bucket is being moved. The arguments of `holds` are the buckets, whether they are split, and what
+    /// their slots would store.
     #[inline(always)]
-    fn attempt(
+    fn contains_where(
         self,
         (epoch, state): (u64, State),
         hash: u64,

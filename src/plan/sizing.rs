@@ -37,7 +37,7 @@
 //! | semi-sorted 5 × 14 | 37.5: 82.5, 100.0 | 89.8: 95.8, 99.1 | 94.5: 98.1, 99.0 | 96.7: 98.3, 98.5 |
 //! | plain 2 × 32 | 12.5: 18.8, 93.8 | 10.6: 74.6, 90.2 | 37.9: 86.0, 89.8 | 81.6: 88.1, 88.7 |
 
-use crate::word::geometry::Buckets;
+use crate::word::geometry::Geometry;
 use crate::word::layout::{Encoding, Shape};
 
 /// The failure probability that the sizing allows: that any insert fails while a table is filled with `capacity`
@@ -195,7 +195,7 @@ pub(crate) fn false_positive_rate(shape: Shape, buckets: usize, load: f64) -> f6
 /// The most buckets of a table; even. On 64-bit machines they take 32 GiB, elsewhere all that an allocation can have.
 pub(crate) const LARGEST: usize = {
     let addressable = isize::MAX as usize / size_of::<u64>();
-    (if addressable < Buckets::MOST { addressable } else { Buckets::MOST }) / 2 * 2
+    (if addressable < Geometry::MOST { addressable } else { Geometry::MOST }) / 2 * 2
 };
 
 #[cfg(test)]

@@ -8,19 +8,19 @@ use crate::machine::memory::Pages;
 use crate::plan::sizing::{self, LoadLimit};
 use crate::table::entries::Nothing;
 use crate::table::table::Table;
-use crate::word::geometry::{Buckets, Item, mixed};
+use crate::word::geometry::{Geometry, Item, mixed};
 use crate::word::layout::{Layout, RuntimeLayout, SHAPES, Shape, WithPayload};
 
 /// A table of a fixed size, whose words are those that `load` returns.
 struct Loaded<L, F> {
     layout: L,
-    buckets: Buckets,
+    geometry: Geometry,
     load: F,
 }
 
 impl<L: Layout, F: Fn(usize) -> Bucket> Graph for Loaded<L, F> {
     fn len(&self) -> usize {
-        self.buckets.count()
+        self.geometry.buckets()
     }
 
     fn load(&self, bucket: usize) -> Bucket {
@@ -34,30 +34,30 @@ impl<L: Layout, F: Fn(usize) -> Bucket> Graph for Loaded<L, F> {
     }
 
     fn hops(&self, bucket: usize, mut each: impl FnMut(Entry, usize)) {
-        let to = |entry| self.buckets.alternate(bucket, self.layout.fingerprint_of(entry));
+        let to = |entry| self.geometry.alternate(bucket, self.layout.fingerprint_of(entry));
         self.load(bucket).entries(self.layout).for_each(|entry| each(entry, to(entry)));
     }
 }
 
 fn find_path<L: Layout>(
     layout: L,
-    buckets: Buckets,
+    geometry: Geometry,
     item: Item,
     load: impl Fn(usize) -> Bucket,
     carry_out: &mut dyn FnMut(Hop) -> bool,
 ) -> Outcome {
-    search(&Loaded { layout, buckets, load }, [item.first, item.second], carry_out)
+    search(&Loaded { layout, geometry, load }, [item.first, item.second], carry_out)
 }
 
 /// The distance of each bucket that can be reached from the item's two, by another kind of search: to a fixed
 /// point.
-fn distances<L: Layout>(layout: L, buckets: Buckets, item: Item, words: &[Bucket]) -> HashMap<usize, usize> {
+fn distances<L: Layout>(layout: L, geometry: Geometry, item: Item, words: &[Bucket]) -> HashMap<usize, usize> {
     let mut distances = HashMap::from([(item.first, 0), (item.second, 0)]);
     loop {
         let mut nearer = Vec::new();
         for (&from, &distance) in distances.iter().filter(|&(&from, _)| !words[from].has_room(layout)) {
             for entry in words[from].entries(layout) {
-                let to = buckets.alternate(from, layout.fingerprint_of(entry));
+                let to = geometry.alternate(from, layout.fingerprint_of(entry));
                 if distances.get(&to).is_none_or(|&known| known > distance + 1) {
                     nearer.push((to, distance + 1));
                 }
@@ -75,10 +75,10 @@ fn distances<L: Layout>(layout: L, buckets: Buckets, item: Item, words: &[Bucket
 /// Fills a table of plain words to the given share, each item in a bucket of its own, and plans the insert of one
 /// more.
 fn check(shape: Shape, count: usize, hashes: &[u64], one: u64) {
-    let (layout, buckets) = (RuntimeLayout::of(shape), Buckets::new(count));
+    let (layout, geometry) = (RuntimeLayout::of(shape), Geometry::new(count));
     let mut words = vec![Bucket::default(); count];
     for &hash in hashes {
-        let item = buckets.item(layout, hash);
+        let item = geometry.item(layout, hash);
         for bucket in [item.first, item.second] {
             if let Some(added) = words[bucket].add(layout, item.entry) {
                 words[bucket] = added;
@@ -86,8 +86,8 @@ fn check(shape: Shape, count: usize, hashes: &[u64], one: u64) {
             }
         }
     }
-    let item = buckets.item(layout, one);
-    let distances = distances(layout, buckets, item, &words);
+    let item = geometry.item(layout, one);
+    let distances = distances(layout, geometry, item, &words);
     let nearest = distances.iter().filter(|&(&bucket, _)| words[bucket].has_room(layout)).map(|(_, &d)| d).min();
     if nearest == Some(0) {
         // Nothing has to move.
@@ -96,8 +96,8 @@ fn check(shape: Shape, count: usize, hashes: &[u64], one: u64) {
 
     let mut after = words.clone();
     let mut hops = 0;
-    let outcome = find_path(layout, buckets, item, |bucket| words[bucket], &mut |Hop { entry, from, to }| {
-        assert_eq!(buckets.alternate(from, layout.fingerprint_of(entry)), to, "a hop leads to the alternate bucket");
+    let outcome = find_path(layout, geometry, item, |bucket| words[bucket], &mut |Hop { entry, from, to }| {
+        assert_eq!(geometry.alternate(from, layout.fingerprint_of(entry)), to, "a hop leads to the alternate bucket");
         after[to] = after[to].add(layout, entry).expect("each hop finds the room that the last one left");
         after[from] = after[from].remove(layout, entry).expect("what is to be moved is there");
         hops += 1;
@@ -133,8 +133,8 @@ proptest! {
 /// The outcome of a search for room for one item in tables of these words, and how many hops it has passed on. None of
 /// them is carried out.
 fn search_for_room(buckets: usize, load: impl Fn(usize) -> Bucket) -> (Outcome, usize) {
-    let (layout, buckets, mut hops) = (four_slots(), Buckets::new(buckets), 0);
-    let outcome = find_path(layout, buckets, buckets.item(layout, 7), load, &mut |_| {
+    let (layout, geometry, mut hops) = (four_slots(), Geometry::new(buckets), 0);
+    let outcome = find_path(layout, geometry, geometry.item(layout, 7), load, &mut |_| {
         hops += 1;
         false
     });
@@ -176,7 +176,7 @@ fn a_plan_is_dropped_at_the_first_hop_that_fails() {
 /// An insert that has searched a large table twice takes equal traces as proof that nothing had changed between.
 #[test]
 fn every_change_that_a_search_sees_changes_its_trace() {
-    let Item { first, second, .. } = Buckets::new(1 << 20).item(four_slots(), 7);
+    let Item { first, second, .. } = Geometry::new(1 << 20).item(four_slots(), 7);
     let trace = |changed: usize, lanes: u64| {
         let load = |number| Bucket(0x1234_5678_9abc_def1 ^ if number == changed { lanes } else { 0 });
         match search_for_room(1 << 20, load).0 {
@@ -206,7 +206,7 @@ fn a_search_looks_at_no_more_buckets_than_its_budget() {
 /// these once. There are as many classes as `classes`, each with a pair of its own, and their copies fill all buckets.
 fn examines_each_once(layout: impl Layout, classes: usize) {
     const BUCKETS: usize = 100_000;
-    let (shape, buckets) = (layout.shape(), Buckets::new(BUCKETS));
+    let (shape, geometry) = (layout.shape(), Geometry::new(BUCKETS));
     // A chain: each class leads from the second bucket of the one before to a bucket of its own.
     let mut fingerprints = (1..1u64 << 20).map(|number| layout.fingerprint_from(mixed(number)));
     let mut chain: Vec<(usize, Bucket)> = Vec::new();
@@ -217,12 +217,12 @@ fn examines_each_once(layout: impl Layout, classes: usize) {
     let mut from = 77;
     for _ in 0..classes {
         let new = |&fingerprint: &_| {
-            let to = buckets.alternate(from, fingerprint);
+            let to = geometry.alternate(from, fingerprint);
             chain.iter().all(|&(bucket, _)| bucket != to) && to != from
         };
         let fingerprint = fingerprints.find(new).expect("there are enough");
         chain.push((from, fill(fingerprint)));
-        from = buckets.alternate(from, fingerprint);
+        from = geometry.alternate(from, fingerprint);
         // The last bucket leads back.
         if chain.len() == classes {
             chain.push((from, fill(fingerprint)));
@@ -240,7 +240,7 @@ fn examines_each_once(layout: impl Layout, classes: usize) {
         second: chain[1].0,
         bucket_sum: 0,
     };
-    let outcome = find_path(layout, buckets, item, load, &mut |_| {
+    let outcome = find_path(layout, geometry, item, load, &mut |_| {
         passed_on.set(passed_on.get() + 1);
         false
     });
@@ -288,7 +288,7 @@ fn how_far_searches_go() {
         let mut longer = [0; LIMITS.len()];
         for hash in items..items + SEARCHES {
             let (item, load) = (table.item(hash as u64), |bucket| table.load(bucket));
-            let graph = Loaded { layout, buckets: Buckets::new(BUCKETS), load };
+            let graph = Loaded { layout, geometry: Geometry::new(BUCKETS), load };
             let mut nodes = [Node::NONE; BUDGET];
             let mut search = Search::new(&mut nodes, graph.len());
             search.run(&graph, [item.first, item.second]);

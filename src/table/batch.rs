@@ -54,7 +54,7 @@ impl<E: Entries> Table<E> {
 
     #[inline(never)]
     fn prepare(&self, unit: VectorUnit, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>, is_first: bool) {
-        self.buckets.items(unit, self.layout.lanes(), hashes, items);
+        self.geometry.items(unit, self.layout.lanes(), hashes, items);
         if is_first {
             self.prefetch_block(items);
         }

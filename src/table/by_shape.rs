@@ -285,7 +285,7 @@ impl ExpiringTable {
         type AddUntil = fn(&Table<Expiry>, u64, &Until, IfPresent) -> Result<bool, ExpiringInsertError>;
         static ADD_UNTIL: ByRow<AddUntil> = by_row!(shapes_with_payload, {
             |table, layout, hash, until, if_present| {
-                table.add_until(layout, table.buckets.item(layout, hash), until, if_present)
+                table.add_until(layout, table.geometry.item(layout, hash), until, if_present)
             }
         });
         ADD_UNTIL.of(self.row)(&self.table, hash, &until, if_present)
@@ -303,7 +303,7 @@ impl ExpiringTable {
     pub(crate) fn remove_until(&self, hash: u64, expires_at: u64) -> bool {
         static REMOVE_UNTIL: ByRow<fn(&Table<Expiry>, u64, u64) -> bool> = by_row!(shapes_with_payload, {
             |table, layout, hash, expires_at| {
-                let class = table.buckets.item(layout, hash);
+                let class = table.geometry.item(layout, hash);
                 table.counters.removal(table.remove_until(layout, class, expires_at))
             }
         });

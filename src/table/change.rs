@@ -21,7 +21,7 @@ impl Table<Nothing> {
         if self.is_being_saved() {
             return self.insert_slow(hash);
         }
-        if self.add(layout, self.buckets.item(layout, hash)) {
+        if self.add(layout, self.geometry.item(layout, hash)) {
             self.counters.add_len(1);
             return Ok(());
         }
@@ -82,7 +82,7 @@ impl Table<Nothing> {
     /// which this takes. It finds no room also if another thread has changed the bucket. No save is running.
     #[inline(always)]
     fn add_if_absent(&self, layout: impl Layout, hash: u64) -> Attempt {
-        let item = self.buckets.item(layout, hash);
+        let item = self.geometry.item(layout, hash);
         let _guard = self.stripe(item.bucket_sum).lock(&self.counters);
         let pair = [self.load(item.first), self.load(item.second)];
         if Bucket::either_holds(layout, pair, layout.fingerprint_of(item.entry)) {
@@ -126,7 +126,7 @@ impl<E: Entries<Reading = ()>> Table<E> {
         self.insert_item_unless_equal_slow(item)
     }
 
-    /// [`insert_item_unless_equal`](Self::insert_item_unless_equal) where a look without the lock has found none. Each attempt
+    /// [`insert_item_unless_equal`](Self::insert_item_unless_equal) where a lookup without the lock has found none. Each attempt
     /// looks again under the lock. If there is no room, relocations make some.
     #[inline(never)]
     fn insert_item_unless_equal_slow(&self, item: Item) -> Result<Attempt, InsertError> {
@@ -147,7 +147,7 @@ impl<E: Entries> Table<E> {
     /// Removes a copy of the item of this hash with this payload, if there is one.
     #[inline(always)]
     pub(super) fn remove(&self, layout: impl Layout, hash: u64, payload: u16) -> bool {
-        let item = self.buckets.item(layout, hash).with(layout, payload);
+        let item = self.geometry.item(layout, hash).with(layout, payload);
         // Loads wait until the lock is taken; a prefetch does not.
         self.prefetch(item);
         self.counters.removal(self.remove_item(layout, item, hash))

@@ -84,9 +84,9 @@ impl<E: Entries> Table<E> {
                 return None;
             }
             for entry in word.entries(self.layout) {
-                let bucket_sum = self.buckets.bucket_sum(self.layout.fingerprint_of(entry));
+                let bucket_sum = self.geometry.bucket_sum(self.layout.fingerprint_of(entry));
                 stripes.add(self.stripes().number(bucket_sum));
-                let alternate = self.buckets.other(bucket_sum, bucket);
+                let alternate = self.geometry.other(bucket_sum, bucket);
                 if !reached[..count].contains(&alternate) {
                     *reached.get_mut(count)? = alternate;
                     count += 1;

@@ -37,8 +37,9 @@ pub struct Allowance {
     pub full_after: Duration,
 }
 
-/// By how much the time must have gone on, in nanoseconds, so that it is kept if the source of time goes back.
-const NOTED: u64 = 1_000_000_000;
+/// The shortest tick for the timer, in nanoseconds. It notes the time once in a thousandth of a tick, which all threads see: so
+/// about once in a millisecond at most, however short the ticks of the clock are.
+const SHORTEST_TICK_OF_TIMER: u64 = 1_000_000_000;
 
 /// A clock for debts whose expiries have a place on this ring, which goes on from there.
 pub(crate) fn clock_for(ring: Ring, when_full: WhenFull, past: ClockProgress) -> Clock {
@@ -53,12 +54,12 @@ impl LimiterTable {
     /// from there. `None` if there is no memory for it.
     pub(crate) fn new(plan: TablePlan, clock: Clock, limits: Quota, of_tick: u64, time: TimeSource) -> Option<Self> {
         let table = plan.table_with_clock(clock)?;
-        Some(Self { table, limits, timer: Timer::new(of_tick, limits.tick.max(NOTED), time) })
+        Some(Self { table, limits, timer: Timer::new(of_tick, limits.tick.max(SHORTEST_TICK_OF_TIMER), time) })
     }
 
     /// Takes the time from there from now on.
     pub(crate) fn with_time(mut self, time: TimeSource) -> Self {
-        self.timer = Timer::new(self.timer.so_far(), self.limits.tick.max(NOTED), time);
+        self.timer = Timer::new(self.timer.so_far(), self.limits.tick.max(SHORTEST_TICK_OF_TIMER), time);
         self
     }
 
@@ -88,7 +89,7 @@ impl LimiterTable {
     pub(crate) fn check_n_with(&self, hash: u64, n: u32, quota: Quota) -> Result<(), Limited> {
         let (cost, most) = (quota.cost * u64::from(n), quota.most());
         if cost > most || !self.has(quota) {
-            return Err(self.never(quota));
+            return Err(self.never_allowed(quota));
         }
         self.charge(hash, cost, most)
     }
@@ -106,7 +107,7 @@ impl LimiterTable {
             Verdict::NoRoom { until } => (LimitReason::Full, until),
         };
         counters.request_rejected();
-        Err(Limited::after(reason, self.from(time, until)))
+        Err(Limited::after(reason, self.nanoseconds_until(until, time)))
     }
 
     /// Moves the clock on to the time, and waits for that if another thread has the lock of the sweep. Returns the time.
@@ -125,13 +126,13 @@ impl LimiterTable {
 
     /// The answer to a request that can never be allowed.
     #[cold]
-    fn never(&self, quota: Quota) -> Limited {
+    fn never_allowed(&self, quota: Quota) -> Limited {
         self.table.counters().request_rejected();
         Limited::forever(if self.has(quota) { LimitReason::CostAboveBurst } else { LimitReason::OtherLimiter })
     }
 
-    /// How many nanoseconds it is from this time to the beginning of a tick.
-    fn from(&self, time: u64, tick: u64) -> u64 {
+    /// How many nanoseconds it is to the beginning of a tick from this time.
+    fn nanoseconds_until(&self, tick: u64, time: u64) -> u64 {
         tick.saturating_mul(self.limits.tick).saturating_sub(time)
     }
 
@@ -146,11 +147,11 @@ impl LimiterTable {
         Allowance {
             remaining,
             next_after: match remaining {
-                0 if self.has(quota) => Duration::from_nanos(self.from(time, next)),
+                0 if self.has(quota) => Duration::from_nanos(self.nanoseconds_until(next, time)),
                 0 => Duration::MAX,
                 _ => Duration::ZERO,
             },
-            full_after: Duration::from_nanos(if debt > 0 { self.from(time, expiry) } else { 0 }),
+            full_after: Duration::from_nanos(if debt > 0 { self.nanoseconds_until(expiry, time) } else { 0 }),
         }
     }
 

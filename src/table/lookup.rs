@@ -62,7 +62,7 @@ impl<E: Entries> Table<E> {
     #[inline(always)]
     pub(super) fn lookup<L: Layout>(&self, layout: L) -> FixedLookup<L, LiveTable<'_>> {
         let source = LiveTable { words: &self.words, stripes: self.stripes(), counters: &self.counters };
-        FixedLookup { layout, buckets: self.buckets, source }
+        FixedLookup { layout, geometry: self.geometry, source }
     }
 
     /// Whether the table holds a copy of the class of this hash; where entries expire, a live one. Lock-free.
@@ -102,7 +102,7 @@ impl<E: Entries> Table<E> {
     /// How many copies there are of the item of this hash with this payload.
     #[inline(always)]
     pub(crate) fn count(&self, layout: impl Layout, hash: u64, payload: u16) -> usize {
-        let item = self.buckets.item(layout, hash).with(layout, payload);
+        let item = self.geometry.item(layout, hash).with(layout, payload);
         let _guard = self.stripe(item.bucket_sum).lock(&self.counters);
         self.copies_of_item(layout, item)
     }

@@ -92,7 +92,7 @@ impl Table<Value> {
     /// Adds a copy of the item of this hash with this payload, a further one if there are some, and counts it.
     #[inline(always)]
     pub(super) fn insert_value_of_hash(&self, layout: impl Layout, hash: u64, payload: u16) -> Result<(), InsertError> {
-        self.insert_value(layout, self.buckets.item(layout, hash).with(layout, payload))?;
+        self.insert_value(layout, self.geometry.item(layout, hash).with(layout, payload))?;
         self.counters.add_len(1);
         Ok(())
     }

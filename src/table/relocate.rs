@@ -5,7 +5,7 @@
 //! the lock, each hop checks again that its fingerprint is still there and that there is room. If a path has gone
 //! stale, the insert searches again. A hop that was carried out does no harm, whatever becomes of the rest.
 //!
-//! If a search finds no path, the reason may be that a hole has moved to a bucket that the search had already read, or that
+//! If a search finds no path, the reason may be that a free slot has moved to a bucket that the search had already read, or that
 //! a relocation is half done and its item takes up two slots. So the insert passes once through all locks, searches
 //! again, and passes through all locks again. Suppose that no version has changed between the two passes. Then no
 //! copy left its bucket during the second search, and each bucket that the search saw full was full until the end. So
@@ -20,8 +20,8 @@
 //! 1. *It finds no path.* Each bucket that it saw was full and stays full. So this is a moment without room, and the
 //!    insert fails.
 //! 2. *It finds one and carries it out.* It holds the locks that this takes. Then it adds its copy, unless another
-//!    thread has taken the hole. In that case it searches again. Each such turn is due to a copy that another thread
-//!    has added, and while the locks are held no other thread removes one. So there are no more turns than free
+//!    thread has taken the free slot. In that case it searches again. Each further search is due to a copy that another thread
+//!    has added, and while the locks are held no other thread removes one. So there are no more searches than free
 //!    slots.
 //!
 //! Therefore an insert makes a bounded number of searches, whatever others do.
@@ -44,7 +44,7 @@
 //! In a larger table, a search that ends because of its budget shows only that there is no room *near*, and other
 //! threads keep bumping versions far from the buckets in question. So there it is enough that two searches saw exactly the same
 //! words. Then the insert need not take all locks, and the other threads need not wait for it. (In theory, words can be changed and
-//! changed back between the two searches. Then a hole may have been missed each time.)
+//! changed back between the two searches. Then a free slot may have been missed each time.)
 //!
 //! A failed insert has added nothing and removed nothing, so it changes nothing.
 
@@ -70,6 +70,9 @@ const FAILED_SEARCHES: usize = 2;
 
 /// How many words an attempt to add changes at most, and a relocation: those of two buckets.
 const WORDS_PER_STEP: u64 = 2;
+
+/// An attempt of an insert, with the locks of all stripes if they are held. It fails for another reason than a lack of room.
+pub(super) type AttemptFn<'a, F> = dyn Fn(Option<&AllLocked<'_>>) -> Result<Attempt, F> + 'a;
 
 /// How often an insert has tried to make room so far, and how many of its searches have found no path.
 pub(super) struct Effort<R> {
@@ -111,7 +114,7 @@ struct TableGraph<'a, E: Entries, K> {
 impl<E: Entries, K: Layout> Graph for TableGraph<'_, E, K> {
     #[inline(always)]
     fn len(&self) -> usize {
-        self.table.buckets.count()
+        self.table.geometry.buckets()
     }
 
     #[inline(always)]
@@ -138,10 +141,10 @@ impl<E: Entries, K: Layout> Graph for TableGraph<'_, E, K> {
 
     #[inline(always)]
     fn hops(&self, bucket: usize, mut each: impl FnMut(Entry, usize)) {
-        let (layout, buckets) = (self.layout, self.table.buckets);
+        let (layout, geometry) = (self.layout, self.table.geometry);
         self.load(bucket)
             .entries(layout)
-            .for_each(|entry| each(entry, buckets.alternate(bucket, layout.fingerprint_of(entry))));
+            .for_each(|entry| each(entry, geometry.alternate(bucket, layout.fingerprint_of(entry))));
     }
 }
 
@@ -225,7 +228,7 @@ impl<E: Entries> Table<E> {
             let is_certain = effort.last_failed.is_some_and(|last| {
                 let is_one_reading = last.reading == reading && reading == failed.reading;
                 let nothing_has_left_its_bucket = last.bumps == failed.bumps && is_one_reading;
-                let same_words_were_seen = last.trace == failed.trace && self.buckets.count() > path::BUDGET;
+                let same_words_were_seen = last.trace == failed.trace && self.geometry.buckets() > path::BUDGET;
                 nothing_has_left_its_bucket || same_words_were_seen
             });
             if is_certain {
@@ -247,7 +250,7 @@ impl<E: Entries> Table<E> {
     fn until_added_under_all_locks<F: From<InsertError>>(
         &self,
         item: Item,
-        attempt: &dyn Fn(Option<&AllLocked<'_>>) -> Result<Attempt, F>,
+        attempt: &AttemptFn<'_, F>,
     ) -> Result<Attempt, F> {
         let (spare, mut words) = (Spare::default(), 4 * WORDS_PER_STEP);
         loop {
@@ -266,7 +269,7 @@ impl<E: Entries> Table<E> {
     fn add_under_all_locks<F: From<InsertError>>(
         &self,
         item: Item,
-        attempt: &dyn Fn(Option<&AllLocked<'_>>) -> Result<Attempt, F>,
+        attempt: &AttemptFn<'_, F>,
         all: &AllLocked<'_>,
     ) -> Option<Result<Attempt, F>> {
         let has_spare = || all.spare.is_none_or(|spare| self.running_saves().has_enough(spare, 2 * WORDS_PER_STEP));
@@ -341,7 +344,7 @@ impl<E: Entries> Table<E> {
         if E::EXPIRE {
             self.remove_expired(hop.to, all);
         }
-        let bucket_sum = self.buckets.bucket_sum(self.layout.fingerprint_of(hop.entry));
+        let bucket_sum = self.geometry.bucket_sum(self.layout.fingerprint_of(hop.entry));
         let changing = self.lock_to_change(bucket_sum, WORDS_PER_STEP, all);
         self.relocate_locked(&changing.guard, changing.spare(), hop)
     }

@@ -66,7 +66,7 @@
 //!
 //! A lookup retries only after a bump, that is, after a step of some writer. It takes no lock and waits for no thread.
 //! It writes nothing, except that each retry adds one to a count that nothing depends on (`table/counters.rs`). (This
-//! counts steps of writers, not operations: two inserts can, in theory, take the same hole from each other again and
+//! counts steps of writers, not operations: two inserts can, in theory, take the same free slot from each other again and
 //! again.)
 //!
 //! # Linearizability

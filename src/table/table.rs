@@ -32,14 +32,14 @@ use crate::table::image::copy_on_write::{Changing, RunningSaves};
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{self, AllLocked, Guard, Stripe};
 use crate::word::bucket::Bucket;
-use crate::word::geometry::{Buckets, Item};
+use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Entry, Fingerprint, Layout, Shape, by_encoding};
 use core::hint::select_unpredictable;
 
 /// A concurrent multiset of items.
 pub(crate) struct Table<E: Entries> {
     pub(crate) layout: E::Layout,
-    pub(super) buckets: Buckets,
+    pub(super) geometry: Geometry,
     pub(crate) words: Box<[AtomicU64]>,
     /// Their number is a power of two.
     pub(crate) stripes: Box<[Stripe]>,
@@ -85,7 +85,7 @@ impl<E: Entries> Table<E> {
         let stripes = boxed_slice(stripes_for(buckets), Stripe::new)?;
         Some(Self {
             layout: E::layout(shape)?,
-            buckets: Buckets::new(buckets),
+            geometry: Geometry::new(buckets),
             words: words_on(pages, buckets)?,
             stripe_mask: (stripes.len() - 1) * BUCKETS_PER_STRIPE,
             stripes,
@@ -108,7 +108,7 @@ impl<E: Entries> Table<E> {
 
     #[inline(always)]
     pub(crate) fn item(&self, hash: u64) -> Item {
-        self.buckets.item(self.layout(), hash)
+        self.geometry.item(self.layout(), hash)
     }
 
     #[inline(always)]
@@ -199,7 +199,7 @@ impl<E: Entries> Table<E> {
     /// How many items the table is made for; reported, not enforced.
     #[inline(never)]
     pub(crate) fn capacity(&self) -> usize {
-        sizing::capacity_of(self.layout.shape(), self.buckets.count(), self.limit)
+        sizing::capacity_of(self.layout.shape(), self.geometry.buckets(), self.limit)
     }
 
     pub(super) fn slots_of(&self, item: Item) -> usize {

@@ -119,7 +119,7 @@ fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
         assert_eq!((0..buckets).map(occupied).sum::<usize>(), len, "what was found by looking into every bucket");
     }
     for (&(fingerprint, first, second), &copies) in &model {
-        let bucket_sum = table.buckets.bucket_sum(Fingerprint(fingerprint));
+        let bucket_sum = table.geometry.bucket_sum(Fingerprint(fingerprint));
         let item = Item { entry: Entry(fingerprint), first, second, bucket_sum };
         assert_eq!(
             table.copies_of_item(table.layout(), item),

@@ -19,7 +19,7 @@ pub(crate) struct Item {
     pub(crate) entry: Entry,
     pub(crate) first: usize,
     pub(crate) second: usize,
-    /// The sum of the numbers of its two buckets, modulo how many there are. It chooses the stripe: see [`Buckets::bucket_sum`].
+    /// The sum of the numbers of its two buckets, modulo how many there are. It chooses the stripe: see [`Geometry::bucket_sum`].
     pub(crate) bucket_sum: usize,
 }
 
@@ -64,7 +64,7 @@ impl<const N: usize> Items<N> {
 ///
 /// It multiplies numbers of 32 bits. Vector units can do that too, several at a time (`lookup/batch.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Buckets {
+pub(crate) struct Geometry {
     /// Stored three times, once per use, so that each use has a memory operand and none occupies a register.
     count: u64,
     count_for_bucket_sums: u64,
@@ -73,7 +73,7 @@ pub(crate) struct Buckets {
     even: u32,
 }
 
-impl Buckets {
+impl Geometry {
     /// Just less than 32 GiB of them.
     pub(crate) const MOST: usize = u32::MAX as usize;
 
@@ -85,14 +85,14 @@ impl Buckets {
     }
 
     #[inline(always)]
-    pub(crate) fn count(self) -> usize {
+    pub(crate) fn buckets(self) -> usize {
         self.count as usize
     }
 
     /// The items of keys with these hashes, in a layout with these lanes. The same code serves all layouts: their numbers are
     /// data.
     pub(crate) fn items<const N: usize>(self, unit: VectorUnit, lanes: Lanes, hashes: &[u64; N], items: &mut Items<N>) {
-        unit.run(ToItems { buckets: self, lanes, hashes, items });
+        unit.run(ToItems { geometry: self, lanes, hashes, items });
     }
 
     /// The item of a key with this hash.
@@ -141,7 +141,7 @@ impl Buckets {
 
 /// The step from hashes to items.
 struct ToItems<'a, const N: usize> {
-    buckets: Buckets,
+    geometry: Geometry,
     lanes: Lanes,
     hashes: &'a [u64; N],
     items: &'a mut Items<N>,
@@ -151,23 +151,23 @@ impl<const N: usize> Vectorized for ToItems<'_, N> {
     /// One step after the other for all hashes: all steps except the first are vectorized.
     #[inline(always)]
     fn run(self, _: VectorUnit) {
-        let Self { buckets, lanes, hashes, items } = self;
+        let Self { geometry, lanes, hashes, items } = self;
         let mut mixed = [0; N];
         for (mixed, &hash) in mixed.iter_mut().zip(hashes) {
             *mixed = mix(hash);
         }
         let Items { entries: fingerprints, firsts, seconds, bucket_sums } = items;
         for (first, &hash) in firsts.iter_mut().zip(&mixed) {
-            *first = scale_by_halves(hash, buckets.count_to_wrap);
+            *first = scale_by_halves(hash, geometry.count_to_wrap);
         }
         for (fingerprint, &hash) in fingerprints.iter_mut().zip(&mixed) {
             *fingerprint = lanes.fingerprint_from(hash).0;
         }
         for (bucket_sum, &fingerprint) in bucket_sums.iter_mut().zip(&*fingerprints) {
-            *bucket_sum = buckets.bucket_sum(Fingerprint(fingerprint)) as u32;
+            *bucket_sum = geometry.bucket_sum(Fingerprint(fingerprint)) as u32;
         }
         for ((second, &first), &bucket_sum) in seconds.iter_mut().zip(&*firsts).zip(&*bucket_sums) {
-            *second = buckets.other(bucket_sum as usize, first as usize) as u32;
+            *second = geometry.other(bucket_sum as usize, first as usize) as u32;
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::lookup::batch::Hashes;
 use crate::lookup::fixed::FixedLookup;
 use crate::lookup::query::{AllValues, Presence, Query};
 use crate::word::by_row::{ByRow, by_row};
-use crate::word::geometry::Buckets;
+use crate::word::geometry::Geometry;
 use crate::word::layout::{Layout, RuntimeLayout, Shape, WithPayload, by_encoding};
 use crate::word::payloads::Payloads;
 use crate::word::values::Values;
@@ -15,7 +15,7 @@ use crate::word::values::Values;
 #[derive(Debug)]
 struct Fixed<L> {
     layout: L,
-    buckets: Buckets,
+    geometry: Geometry,
     row: usize,
 }
 
@@ -27,13 +27,13 @@ type AskWith = fn(&Fixed<WithPayload>, Payloads, SnapshotWords<'_>, u64) -> bool
 
 impl<L: Layout> Fixed<L> {
     fn new(layout: L, shape: Shape, buckets: usize) -> Self {
-        Self { layout, buckets: Buckets::new(buckets), row: Shape::row(shape.encoding, shape.slots) }
+        Self { layout, geometry: Geometry::new(buckets), row: Shape::row(shape.encoding, shape.slots) }
     }
 
     /// The answer for the key with this hash. The layout is that of the table, perhaps a known one.
     #[inline(always)]
     fn ask<Q: Query>(&self, layout: impl Layout, query: Q, words: SnapshotWords<'_>, hash: u64) -> Q::Answer {
-        let lookup = FixedLookup { layout, buckets: self.buckets, source: words };
+        let lookup = FixedLookup { layout, geometry: self.geometry, source: words };
         lookup.ask(query, hash, || unreachable!("no thread changes a snapshot"))
     }
 
@@ -45,7 +45,7 @@ impl<L: Layout> Fixed<L> {
         answers: &mut dyn FnMut(&[Q::Answer]),
     ) {
         by_encoding!(self.layout, layout => {
-            FixedLookup { layout, buckets: self.buckets, source: words }.ask_all(query, hashes, answers);
+            FixedLookup { layout, geometry: self.geometry, source: words }.ask_all(query, hashes, answers);
         });
     }
 }

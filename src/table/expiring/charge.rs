@@ -143,7 +143,7 @@ impl Table<Expiry> {
     /// Charges the class of this hash for a request, or rejects it.
     #[inline(always)]
     pub(in crate::table) fn charge(&self, layout: impl Layout, hash: u64, request: Request) -> Verdict {
-        let class = self.buckets.item(layout, hash);
+        let class = self.geometry.item(layout, hash);
         let clock = self.clock();
         if let Some(until) = self.over_limit(layout, clock, class, request) {
             return Verdict::Over { until };
@@ -172,9 +172,9 @@ impl Table<Expiry> {
             let ClockState { now, reading, .. } = clock.state();
             let now = now?;
             let read = self.lookup(layout).load_pair(class, |pair| (pair, true), |pair| (pair, false));
-            let ([first, second], is_valid) = read;
+            let (pair, is_valid) = read;
             let is_still = clock.is_still(reading);
-            let after = self.debt_in(layout, clock, reading, class, first, second) + request.cost;
+            let after = self.debt_in(layout, clock, reading, class, pair) + request.cost;
             // By the later one of both ticks.
             if after > request.most + request.tick.saturating_sub(now) && is_still {
                 return Some(now + (after - request.most));
@@ -188,19 +188,11 @@ impl Table<Expiry> {
 
     /// The debt of the class by what its two buckets hold.
     #[inline(always)]
-    fn debt_in(
-        &self,
-        layout: impl Layout,
-        clock: &Clock,
-        reading: Reading,
-        class: Item,
-        first: Bucket,
-        second: Bucket,
-    ) -> u64 {
-        let lanes = Bucket::lanes_in_either(layout, [first, second], layout.fingerprint_of(class.entry));
-        let OnlySlot { slot, several } = OnlySlot::of([first, second], lanes);
+    fn debt_in(&self, layout: impl Layout, clock: &Clock, reading: Reading, class: Item, pair: [Bucket; 2]) -> u64 {
+        let lanes = Bucket::lanes_in_either(layout, pair, layout.fingerprint_of(class.entry));
+        let OnlySlot { slot, several } = OnlySlot::of(pair, lanes);
         if several != 0 {
-            return self.debt_in_slowly(clock, reading, class, first, second);
+            return self.debt_in_slowly(clock, reading, class, pair);
         }
         if slot.exists() { clock.ring.ticks_left(reading, slot.payload(layout)) } else { 0 }
     }
@@ -208,8 +200,8 @@ impl Table<Expiry> {
     /// [`debt_in`](Self::debt_in) where several lanes seem to match. (An entry that is being moved is in two.)
     #[cold]
     #[inline(never)]
-    fn debt_in_slowly(&self, clock: &Clock, reading: Reading, class: Item, first: Bucket, second: Bucket) -> u64 {
-        let debts = [first, second].map(|bucket| {
+    fn debt_in_slowly(&self, clock: &Clock, reading: Reading, class: Item, pair: [Bucket; 2]) -> u64 {
+        let debts = pair.map(|bucket| {
             let of_class = bucket.entries(self.layout).filter(|&entry| self.is_of(class, entry));
             of_class.map(|entry| clock.ring.ticks_left(reading, self.layout.payload_of(entry))).max()
         });
@@ -220,8 +212,9 @@ impl Table<Expiry> {
         self.layout.fingerprint_of(entry) == self.layout.fingerprint_of(class.entry)
     }
 
-    /// Charges the class if the request is allowed; adds an entry by `add`. The caller holds the lock of its stripe, and has
-    /// spare memory for a word, if a save is running.
+    /// Charges the class if the request is allowed. Then the result is `Present` if the class has an entry, which expires later
+    /// now; `Added` if it had none, and has one now, by `add`; and `NoRoom` if there is no room for one. The caller holds the lock
+    /// of its stripe, and has spare memory for a word, if a save is running.
     #[inline(always)]
     fn charge_locked(
         &self,
@@ -282,9 +275,9 @@ impl Table<Expiry> {
     /// of the class's stripe, and has read the clock since.
     #[inline(always)]
     fn debt(&self, layout: impl Layout, clock: &Clock, reading: Reading, class: Item) -> Option<Debt> {
-        let (first, second) = (self.load(class.first), self.load(class.second));
-        let lanes = Bucket::lanes_in_either(layout, [first, second], layout.fingerprint_of(class.entry));
-        let OnlySlot { slot, several } = OnlySlot::of([first, second], lanes);
+        let pair = [self.load(class.first), self.load(class.second)];
+        let lanes = Bucket::lanes_in_either(layout, pair, layout.fingerprint_of(class.entry));
+        let OnlySlot { slot, several } = OnlySlot::of(pair, lanes);
         if several != 0 {
             return self.debt_slowly(clock, reading, class);
         }

@@ -159,9 +159,9 @@ use crate::sync::Ordering;
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Clock, ClockState, NotAdded, Until, WhenFull};
-use crate::table::expiring::recent::AttemptOr;
 use crate::table::image::copy_on_write::Changing;
 use crate::table::image::spare::Spare;
+use crate::table::relocate::AttemptFn;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
 use crate::word::geometry::Item;
@@ -281,7 +281,7 @@ impl Table<Expiry> {
         clock: &Clock,
         class: Item,
         if_present: IfPresent,
-        attempt: &AttemptOr<'_, F>,
+        attempt: &AttemptFn<'_, F>,
     ) -> Result<Attempt, F> {
         if clock.is_driven_by_filter() && self.is_known_full(clock) {
             match self.displace_at_once(clock, class, attempt) {

@@ -103,14 +103,12 @@ use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Clock, ClockState};
 use crate::table::expiring::sweep::reading_after;
 use crate::table::image::spare::Spare;
+use crate::table::relocate::AttemptFn;
 use crate::table::stripe::AllLocked;
 use crate::table::table::Table;
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 use crate::word::ring::LAST_TICK;
-
-/// An attempt of an insert, with the locks of all stripes if they are held.
-pub(super) type AttemptOr<'a, F> = dyn Fn(Option<&AllLocked<'_>>) -> Result<Attempt, F> + 'a;
 
 /// How often an insert displaces an entry for which another thread then takes the room, before it takes all locks.
 const TRIES_TO_DISPLACE: usize = 4;
@@ -210,7 +208,7 @@ impl Table<Expiry> {
     /// buckets that expires first. Returns what came of the last attempt.
     #[cold]
     #[inline(never)]
-    pub(super) fn displace<F>(&self, clock: &Clock, class: Item, attempt: &AttemptOr<'_, F>) -> Result<Attempt, F> {
+    pub(super) fn displace<F>(&self, clock: &Clock, class: Item, attempt: &AttemptFn<'_, F>) -> Result<Attempt, F> {
         // Those of the class's two buckets.
         const WORDS: u64 = 2;
         let spare = Spare::default();
@@ -240,7 +238,7 @@ impl Table<Expiry> {
         &self,
         clock: &Clock,
         class: Item,
-        attempt: &AttemptOr<'_, F>,
+        attempt: &AttemptFn<'_, F>,
     ) -> Result<Attempt, F> {
         for _ in 0..TRIES_TO_DISPLACE {
             for displaces in [false, true] {
@@ -270,7 +268,7 @@ impl Table<Expiry> {
             }
         }
         let Some((_, bucket, entry)) = first else { return };
-        let changing = self.lock_to_change(self.buckets.bucket_sum(self.layout.fingerprint_of(entry)), 1, all);
+        let changing = self.lock_to_change(self.geometry.bucket_sum(self.layout.fingerprint_of(entry)), 1, all);
         // Read again under the lock: only then its place is sure to mean that tick.
         match ticks_left(entry) {
             0 => self.remove_expired_entry(&changing.guard, changing.spare(), bucket, entry),

@@ -229,7 +229,7 @@ impl<E: Entries> Table<E> {
             if self.entries.is_live(self.entries.reading(), payload) {
                 continue;
             }
-            let changing = self.lock_to_change(self.buckets.bucket_sum(self.layout.fingerprint_of(entry)), 1, all);
+            let changing = self.lock_to_change(self.geometry.bucket_sum(self.layout.fingerprint_of(entry)), 1, all);
             // Checked again under the lock: the place may mean another expiry by now.
             if self.entries.is_live(self.entries.reading(), payload) {
                 continue;

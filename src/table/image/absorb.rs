@@ -98,7 +98,7 @@ impl<E: Entries> Table<E> {
 
     /// The item of a copy that is in this bucket of the other table. Its buckets have the same numbers here.
     fn item_in(&self, bucket: usize, entry: Entry) -> Item {
-        self.buckets.item_in(self.layout, bucket, entry)
+        self.geometry.item_in(self.layout, bucket, entry)
     }
 }
 

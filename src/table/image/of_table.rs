@@ -47,7 +47,7 @@ impl<E: Entries> ImageSource for Table<E> {
     }
 
     fn of_classes(&self) -> [u64; 5] {
-        self.buckets.of_classes(self.layout.shape())
+        self.geometry.of_classes(self.layout.shape())
     }
 
     fn copies_in(&self, _: usize, _: usize, words: &[u64]) -> u64 {
@@ -59,7 +59,7 @@ impl<E: Entries> ImageSource for Table<E> {
         for (bucket, &word) in (start..).zip(words) {
             for entry in Bucket(word).entries(self.layout) {
                 if let Some(payload) = self.entries.in_digest(clock_state, self.layout.payload_of(entry)) {
-                    let Item { first, second, .. } = self.buckets.item_in(self.layout, bucket, entry);
+                    let Item { first, second, .. } = self.geometry.item_in(self.layout, bucket, entry);
                     let fingerprint = self.layout.fingerprint_of(entry).0;
                     sum = sum.wrapping_add(digest::of_copy(fingerprint, first.min(second) as u64, payload));
                 }

@@ -1,6 +1,6 @@
 //! The keys of models.
 
-use crate::word::geometry::Buckets;
+use crate::word::geometry::Geometry;
 use crate::word::layout::{Fingerprint, Layout};
 
 /// A key, or more precisely a class of keys: a fingerprint, and the order in which its two buckets are tried. In a
@@ -18,7 +18,7 @@ pub struct Key {
 
 impl Key {
     pub(super) fn of(layout: impl Layout, buckets: usize, first: usize, second: usize, nth: usize) -> Self {
-        let geometry = Buckets::new(buckets);
+        let geometry = Geometry::new(buckets);
         // Multiples of an odd number reach all fingerprints, in their high bits and low.
         let fingerprints = (1..1_000_000u64).map(|n| layout.fingerprint_from(n.wrapping_mul(0x9e37_79b9)));
         let fingerprint = fingerprints.filter(|&f| geometry.alternate(first, f) == second).nth(nth);
@@ -28,7 +28,7 @@ impl Key {
 
     pub(super) fn at_fingerprint(layout: impl Layout, buckets: usize, first: usize, nth: usize) -> Self {
         let Fingerprint(fingerprint) = layout.fingerprint_from((nth as u64 + 1).wrapping_mul(0x9e37_79b9));
-        let second = Buckets::new(buckets).alternate(first, Fingerprint(fingerprint));
+        let second = Geometry::new(buckets).alternate(first, Fingerprint(fingerprint));
         Self { buckets, fingerprint, first, second, value: 0 }
     }
 
