@@ -246,22 +246,22 @@ impl ExpiringTable {
     }
 
     pub(crate) fn advance_to(&self, tick: u64) -> Advance {
-        self.table.advance(self.table.clock(), tick)
+        self.table.advance(tick)
     }
 
     pub(crate) fn restart_clock(&self, tick: u64) {
-        self.table.restart(self.table.clock(), tick);
+        self.table.restart(tick);
     }
 
     /// Does what is due after an entry was added or renewed, if the filter drives the clock: see
     /// `table/expiring/recent.rs`.
     pub(crate) fn keep_up(&self) {
-        self.table.keep_up(self.table.clock());
+        self.table.keep_up();
     }
 
     /// Moves a clock that follows the time on to this tick. If another thread is doing so and `wait` is false, does nothing.
     pub(crate) fn move_on(&self, tick: u64, wait: bool) {
-        self.table.move_on(self.table.clock(), tick, wait);
+        self.table.move_on(tick, wait);
     }
 
     #[inline]
@@ -355,7 +355,7 @@ impl ExpiringTable {
     }
 
     pub(crate) fn clock_state(&self) -> ClockState {
-        self.table.clock_state(self.clock())
+        self.table.clock_state()
     }
 
     /// Adds the entries of an image of another table that this one lacks, in a filter of recent keys: each until the tick that

@@ -159,7 +159,7 @@ impl Table<Expiry> {
             Ok(Attempt::Added | Attempt::Present) => Verdict::Allowed,
             first => {
                 drop(guard);
-                self.charge_slow(clock, class, request, first)
+                self.charge_slow(class, request, first)
             }
         }
     }
@@ -192,7 +192,7 @@ impl Table<Expiry> {
         let lanes = Bucket::lanes_in_either(layout, pair, layout.fingerprint_of(class.entry));
         let OnlySlot { slot, several } = OnlySlot::of(pair, lanes);
         if several != 0 {
-            return self.debt_in_slowly(clock, reading, class, pair);
+            return self.debt_in_slowly(reading, class, pair);
         }
         if slot.exists() { clock.ring.ticks_left(reading, slot.payload(layout)) } else { 0 }
     }
@@ -200,7 +200,8 @@ impl Table<Expiry> {
     /// [`debt_in`](Self::debt_in) where several lanes seem to match. (An entry that is being moved is in two.)
     #[cold]
     #[inline(never)]
-    fn debt_in_slowly(&self, clock: &Clock, reading: Reading, class: Item, pair: [Bucket; 2]) -> u64 {
+    fn debt_in_slowly(&self, reading: Reading, class: Item, pair: [Bucket; 2]) -> u64 {
+        let clock = self.clock();
         let debts = pair.map(|bucket| {
             let of_class = bucket.entries(self.layout).filter(|&entry| self.is_of(class, entry));
             of_class.map(|entry| clock.ring.ticks_left(reading, self.layout.payload_of(entry))).max()
@@ -279,7 +280,7 @@ impl Table<Expiry> {
         let lanes = Bucket::lanes_in_either(layout, pair, layout.fingerprint_of(class.entry));
         let OnlySlot { slot, several } = OnlySlot::of(pair, lanes);
         if several != 0 {
-            return self.debt_slowly(clock, reading, class);
+            return self.debt_slowly(reading, class);
         }
         if !slot.exists() {
             return None;
@@ -296,7 +297,8 @@ impl Table<Expiry> {
 
     #[cold]
     #[inline(never)]
-    fn debt_slowly(&self, clock: &Clock, reading: Reading, class: Item) -> Option<Debt> {
+    fn debt_slowly(&self, reading: Reading, class: Item) -> Option<Debt> {
+        let clock = self.clock();
         let in_bucket = |bucket| {
             let of_class = self.load(bucket).entries(self.layout).filter(|&entry| self.is_of(class, entry));
             let ticks = |entry| clock.ring.ticks_left(reading, self.layout.payload_of(entry));
@@ -310,7 +312,8 @@ impl Table<Expiry> {
     /// [`charge`](Self::charge) after its first attempt, which was not enough.
     #[cold]
     #[inline(never)]
-    fn charge_slow(&self, clock: &Clock, class: Item, request: Request, first: Result<Attempt, NotCharged>) -> Verdict {
+    fn charge_slow(&self, class: Item, request: Request, first: Result<Attempt, NotCharged>) -> Verdict {
+        let clock = self.clock();
         let attempt = |all: Option<&AllLocked<'_>>| {
             let changing = self.lock_to_change(class.bucket_sum, 2, all);
             let (locked, add) = ((&changing.guard, changing.spare()), |item| self.add_locked(&changing, item));
@@ -323,28 +326,28 @@ impl Table<Expiry> {
                 Ok(Attempt::Added | Attempt::Present) => return Verdict::Allowed,
                 Err(NotCharged::Over { until }) => return Verdict::Over { until },
                 Err(NotCharged::Late) => {
-                    self.move_on(clock, request.tick, true);
+                    self.move_on(request.tick, true);
                     attempt(None)
                 }
                 Err(NotCharged::Unswept) => {
-                    self.catch_up(clock, clock.most_lag());
+                    self.catch_up(clock.most_lag());
                     attempt(None)
                 }
                 Err(NotCharged::Again) => attempt(None),
-                Ok(Attempt::NoRoom) if refuses && self.is_known_full(clock) => {
+                Ok(Attempt::NoRoom) if refuses && self.is_known_full() => {
                     // Without a search. Only what has expired makes room.
                     if !self.remove_expired(class.first, None) && !self.remove_expired(class.second, None) {
-                        return self.no_room(clock, class);
+                        return self.no_room(class);
                     }
                     attempt(None)
                 }
-                Ok(Attempt::NoRoom) => self.add_where_full(clock, class, IfPresent::Skip, &attempt),
+                Ok(Attempt::NoRoom) => self.add_where_full(class, IfPresent::Skip, &attempt),
                 Err(NotCharged::Full) => match attempt(None) {
                     Ok(Attempt::NoRoom) if refuses => {
-                        self.note_full(clock);
-                        return self.no_room(clock, class);
+                        self.note_full();
+                        return self.no_room(class);
                     }
-                    Ok(Attempt::NoRoom) => self.displace(clock, class, &attempt),
+                    Ok(Attempt::NoRoom) => self.displace(class, &attempt),
                     result => result,
                 },
             };
@@ -352,7 +355,8 @@ impl Table<Expiry> {
     }
 
     /// The answer to a request of a new key for which there is no room.
-    fn no_room(&self, clock: &Clock, class: Item) -> Verdict {
+    fn no_room(&self, class: Item) -> Verdict {
+        let clock = self.clock();
         self.counters.insert_failed();
         let ClockState { now, reading, .. } = clock.state();
         let of_bucket = |bucket| {

@@ -59,7 +59,8 @@ impl Table<Expiry> {
     /// Returns by how many ticks, 0 if that is not needed any more, or `None` if the insert is to fail.
     #[cold]
     #[inline(never)]
-    pub(crate) fn evict(&self, clock: &Clock, class: Item, until: &Until, if_present: IfPresent) -> Option<u64> {
+    pub(crate) fn evict(&self, class: Item, until: &Until, if_present: IfPresent) -> Option<u64> {
+        let clock = self.clock();
         let mut pass = clock.lock_sweep();
         let ended = self.under_all_locks(|all| {
             let state = clock.state();
@@ -87,7 +88,7 @@ impl Table<Expiry> {
             Some(ticks)
         });
         if clock.reading().lag() > 0 {
-            self.sweep_some(clock, pass);
+            self.sweep_some(pass);
         }
         ended
     }

@@ -176,11 +176,6 @@ enum Which {
 }
 
 impl Table<Expiry> {
-    #[inline(always)]
-    pub(crate) fn clock(&self) -> &Clock {
-        self.entries.clock()
-    }
-
     /// Adds an entry of the class that expires at `until`, or makes one of the class live until then. Returns whether it
     /// was added: `false` if the entry has expired already, or if the class has one that is not to have a second beside it.
     /// Counts it, under the lock of the class's stripe.
@@ -234,26 +229,26 @@ impl Table<Expiry> {
                 Ok(Attempt::Present) | Err(NotAdded::Expired) => return Ok(false),
                 Err(NotAdded::Invalid(error)) => return Err(error),
                 Err(NotAdded::Evicted(error)) => {
-                    self.count_failed(clock, until);
+                    self.count_failed(until);
                     return Err(error);
                 }
                 Err(NotAdded::Unswept) => {
-                    self.catch_up(clock, clock.most_lag());
+                    self.catch_up(clock.most_lag());
                     attempt(None)
                 }
                 // An entry that another filter had may be older than those in its buckets.
                 Ok(Attempt::NoRoom) if until.is_of_union() => self.until_added_where_full(class, if_present, attempt),
-                Ok(Attempt::NoRoom) => self.add_where_full(clock, class, if_present, &attempt),
+                Ok(Attempt::NoRoom) => self.add_where_full(class, if_present, &attempt),
                 Err(NotAdded::Full(error)) => match attempt(None) {
                     // It is still live, so it was live when there was no room.
                     Ok(Attempt::NoRoom) if self.eviction_makes_room(class, until, if_present, &error) => {
                         Ok(Attempt::NoRoom)
                     }
                     Ok(Attempt::NoRoom) if clock.is_driven_by_filter() && !until.is_of_union() => {
-                        self.displace(clock, class, &attempt)
+                        self.displace(class, &attempt)
                     }
                     Ok(Attempt::NoRoom) => {
-                        self.count_failed(clock, until);
+                        self.count_failed(until);
                         let evicts = clock.when_full() == WhenFull::EvictSoonest;
                         return Err(ExpiringInsertError::of(error, evicts));
                     }
@@ -265,7 +260,8 @@ impl Table<Expiry> {
 
     /// Counts an entry that is not added for lack of room. A filter that drives its clock evicts it: it comes from another
     /// filter, and would be the first to leave.
-    fn count_failed(&self, clock: &Clock, until: &Until) {
+    fn count_failed(&self, until: &Until) {
+        let clock = self.clock();
         if clock.is_driven_by_filter() {
             clock.note_early(until.ticks_from(clock.published_tick()));
             clock.tallies.evicted.fetch_add(1, Ordering::Relaxed);
@@ -278,13 +274,12 @@ impl Table<Expiry> {
     /// the lock, decides as `if_present` says what becomes of an entry of the class, and counts what it adds.
     fn add_where_full<F: From<InsertError>>(
         &self,
-        clock: &Clock,
         class: Item,
         if_present: IfPresent,
         attempt: &AttemptFn<'_, F>,
     ) -> Result<Attempt, F> {
-        if clock.is_driven_by_filter() && self.is_known_full(clock) {
-            match self.displace_at_once(clock, class, attempt) {
+        if self.clock().is_driven_by_filter() && self.is_known_full() {
+            match self.displace_at_once(class, attempt) {
                 Ok(Attempt::NoRoom) => {}
                 result => return result,
             }
@@ -298,7 +293,7 @@ impl Table<Expiry> {
         let clock = self.clock();
         // Entries of this class alone fill both buckets: then no eviction helps (`evict.rs`).
         let is_final = clock.when_full() == WhenFull::Refuse || matches!(error, InsertError::TooManyCopies { .. });
-        !is_final && self.evict(clock, class, until, if_present).is_some()
+        !is_final && self.evict(class, until, if_present).is_some()
     }
 
     /// One attempt to add an entry of the class, which counts it. If the class has a live one, `if_present` decides. The
@@ -371,7 +366,7 @@ impl Table<Expiry> {
         (reading, expiry, until): (Reading, u64, &Until),
     ) -> Option<bool> {
         let clock = self.clock();
-        let (latest, bucket, old) = self.live_entry(clock, reading, *class, Which::Last)?;
+        let (latest, bucket, old) = self.live_entry(reading, *class, Which::Last)?;
         if latest >= expiry {
             return Some(true);
         }
@@ -386,7 +381,8 @@ impl Table<Expiry> {
 
     /// Of the class's entries that are live at the reading, the one that expires first or last: its expiry, its bucket,
     /// and the entry. The caller holds the lock of the class's stripe, and has read the clock since.
-    fn live_entry(&self, clock: &Clock, reading: Reading, class: Item, which: Which) -> Option<(u64, usize, Entry)> {
+    fn live_entry(&self, reading: Reading, class: Item, which: Which) -> Option<(u64, usize, Entry)> {
+        let clock = self.clock();
         by_encoding!(&self.layout, layout => self.live_entry_by(layout, clock, reading, class, which))
     }
 
@@ -454,7 +450,7 @@ impl Table<Expiry> {
         self.prefetch(class);
         let clock = self.clock();
         let changing = self.lock_to_change(class.bucket_sum, 1, None);
-        let first = self.live_entry(clock, clock.reading(), class, Which::First);
+        let first = self.live_entry(clock.reading(), class, Which::First);
         first.is_some_and(|(_, bucket, entry)| self.remove_from(&changing.guard, changing.spare(), bucket, entry))
     }
 
@@ -464,7 +460,7 @@ impl Table<Expiry> {
         let clock = self.clock();
         let _guard = self.stripe(class.bucket_sum).lock(&self.counters);
         let ClockState { now, reading, ahead, .. } = clock.state();
-        let (expiry, ..) = self.live_entry(clock, reading, class, Which::Last)?;
+        let (expiry, ..) = self.live_entry(reading, class, Which::Last)?;
         Some((now?, expiry - reading.now() + ahead))
     }
 

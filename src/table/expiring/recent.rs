@@ -117,27 +117,30 @@ impl Table<Expiry> {
     /// What a call that changes entries does for the filter's own clock: ends the tick if it has as many keys as it is to
     /// have, and sweeps a share of the table if entries have expired and no other thread does.
     #[inline]
-    pub(in crate::table) fn keep_up(&self, clock: &Clock) {
+    pub(in crate::table) fn keep_up(&self) {
+        let clock = self.clock();
         if clock.is_tick_full() || clock.reading().lag() > clock.tolerated_lag() {
-            self.keep_up_slow(clock);
+            self.keep_up_slow();
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn keep_up_slow(&self, clock: &Clock) {
-        while clock.is_tick_full() && !self.end_tick(clock) {
+    fn keep_up_slow(&self) {
+        let clock = self.clock();
+        while clock.is_tick_full() && !self.end_tick() {
             // The next tick needs a place on the ring.
-            self.catch_up(clock, clock.most_lag() - 1);
+            self.catch_up(clock.most_lag() - 1);
         }
         if clock.reading().lag() > clock.tolerated_lag() {
-            self.sweep_if_nobody_does(clock);
+            self.sweep_if_nobody_does();
         }
     }
 
     /// Ends the present tick of a clock that counts keys, unless another thread has. Returns `false` if there is no place on
     /// the ring for the next tick, because the sweep is late.
-    fn end_tick(&self, clock: &Clock) -> bool {
+    fn end_tick(&self) -> bool {
+        let clock = self.clock();
         // When the clock's own ticks begin again, the running pass does too.
         let mut pass = (clock.reading().now() >= LAST_TICK).then(|| clock.lock_sweep());
         self.under_all_locks(|all| {
@@ -166,7 +169,8 @@ impl Table<Expiry> {
     /// so asked, and otherwise does nothing.
     #[cold]
     #[inline(never)]
-    pub(in crate::table) fn move_on(&self, clock: &Clock, tick: u64, wait: bool) {
+    pub(in crate::table) fn move_on(&self, tick: u64, wait: bool) {
+        let clock = self.clock();
         let lock = if wait { Some(clock.lock_sweep()) } else { clock.try_lock_sweep() };
         let Some(mut pass) = lock else { return };
         let ClockState { now, reading, ahead, .. } = clock.state();
@@ -187,20 +191,23 @@ impl Table<Expiry> {
     }
 
     /// The clock, with the number of keys of the present tick.
-    pub(in crate::table) fn clock_state(&self, clock: &Clock) -> ClockState {
+    pub(in crate::table) fn clock_state(&self) -> ClockState {
+        let clock = self.clock();
         self.under_all_locks(|all| clock.state_for_save(all))
     }
 
     /// Whether the filter is full of keys of the present tick, as far as is known: then no search and no eviction of a tick makes
     /// room.
-    pub(super) fn is_known_full(&self, clock: &Clock) -> bool {
+    pub(super) fn is_known_full(&self) -> bool {
+        let clock = self.clock();
         // Relaxed, as where it is set: it only decides which of two ways to make room is tried first.
         let since = clock.reading().now().wrapping_sub(clock.tallies.found_full.load(Ordering::Relaxed));
         since <= clock.tolerated_lag() && self.counters.len() >= self.capacity()
     }
 
     /// Notes that neither a search nor an eviction of a tick has made room.
-    pub(super) fn note_full(&self, clock: &Clock) {
+    pub(super) fn note_full(&self) {
+        let clock = self.clock();
         clock.tallies.found_full.store(clock.reading().now(), Ordering::Relaxed);
     }
 
@@ -208,7 +215,8 @@ impl Table<Expiry> {
     /// buckets that expires first. Returns what came of the last attempt.
     #[cold]
     #[inline(never)]
-    pub(super) fn displace<F>(&self, clock: &Clock, class: Item, attempt: &AttemptFn<'_, F>) -> Result<Attempt, F> {
+    pub(super) fn displace<F>(&self, class: Item, attempt: &AttemptFn<'_, F>) -> Result<Attempt, F> {
+        let clock = self.clock();
         // Those of the class's two buckets.
         const WORDS: u64 = 2;
         let spare = Spare::default();
@@ -216,7 +224,7 @@ impl Table<Expiry> {
             self.running_saves().fill(&spare, WORDS);
             let result = self.under_all_locks_with(&spare, WORDS, |all| match attempt(Some(all)) {
                 Ok(Attempt::NoRoom) => {
-                    self.displace_first_to_expire(clock, class, Some(all));
+                    self.displace_first_to_expire(class, Some(all));
                     attempt(Some(all))
                 }
                 done => done,
@@ -226,7 +234,7 @@ impl Table<Expiry> {
                 break result;
             }
         };
-        self.note_full(clock);
+        self.note_full();
         result
     }
 
@@ -234,16 +242,12 @@ impl Table<Expiry> {
     /// room that it has made, and after some tries it gives up.
     #[cold]
     #[inline(never)]
-    pub(super) fn displace_at_once<F>(
-        &self,
-        clock: &Clock,
-        class: Item,
-        attempt: &AttemptFn<'_, F>,
-    ) -> Result<Attempt, F> {
+    pub(super) fn displace_at_once<F>(&self, class: Item, attempt: &AttemptFn<'_, F>) -> Result<Attempt, F> {
+        let clock = self.clock();
         for _ in 0..TRIES_TO_DISPLACE {
             for displaces in [false, true] {
                 if displaces {
-                    self.displace_first_to_expire(clock, class, None);
+                    self.displace_first_to_expire(class, None);
                 }
                 match attempt(None) {
                     Ok(Attempt::NoRoom) => {}
@@ -255,7 +259,8 @@ impl Table<Expiry> {
     }
 
     /// Removes an entry from the buckets of this class: of those that it reads there, the one that expires first.
-    fn displace_first_to_expire(&self, clock: &Clock, class: Item, all: Option<&AllLocked<'_>>) {
+    fn displace_first_to_expire(&self, class: Item, all: Option<&AllLocked<'_>>) {
+        let clock = self.clock();
         // Entries that have died go before all others.
         let ticks_left = |entry| clock.ring.ticks_left(clock.reading(), self.layout.payload_of(entry));
         let mut first: Option<(u64, usize, Entry)> = None;

@@ -22,26 +22,33 @@ struct Due {
 }
 
 impl Table<Expiry> {
+    #[inline(always)]
+    pub(crate) fn clock(&self) -> &Clock {
+        self.entries.clock()
+    }
+
     /// Advances the clock to this tick of the caller. If something is to be swept, sweeps a share of the table.
     #[inline]
-    pub(crate) fn advance(&self, clock: &Clock, tick: u64) -> Advance {
+    pub(crate) fn advance(&self, tick: u64) -> Advance {
+        let clock = self.clock();
         match clock.now() {
             Some(now) if tick <= now => {
                 if clock.reading().lag() > 0 {
-                    self.sweep_if_nobody_does(clock);
+                    self.sweep_if_nobody_does();
                 }
                 not_after(clock, tick, now)
             }
-            _ => self.advance_further(clock, tick),
+            _ => self.advance_further(tick),
         }
     }
 
     #[cold]
-    fn advance_further(&self, clock: &Clock, tick: u64) -> Advance {
+    fn advance_further(&self, tick: u64) -> Advance {
+        let clock = self.clock();
         let mut pass = clock.lock_sweep();
         let (ring, ClockState { now, reading: before, ahead, .. }) = (clock.ring, clock.state());
         let Some(now) = now else {
-            self.publish_with_tick(clock, first_reading(ring, tick), tick, 0);
+            self.publish_with_tick(first_reading(ring, tick), tick, 0);
             return Advance::Origin;
         };
         if tick <= now {
@@ -59,33 +66,36 @@ impl Table<Expiry> {
             clock.publish(reading);
             clock.publish_tick(tick);
         } else {
-            self.publish_with_tick(clock, reading, tick, ahead_then);
+            self.publish_with_tick(reading, tick, ahead_then);
         }
         if ticks >= clock.longest() {
             clock.tallies.jumps.fetch_add(1, Ordering::Relaxed);
         }
-        self.sweep_some(clock, pass);
+        self.sweep_some(pass);
         Advance::Forward { ticks }
     }
 
     /// Sweeps as much as must be swept by now, and a share of the table. The caller holds the lock of the sweep, which this
     /// releases.
-    pub(super) fn sweep_some(&self, clock: &Clock, pass: MutexGuard<'_, Option<Pass>>) {
-        self.sweep_in_pieces(clock, Some(pass), Due { most: clock.most_lag(), buckets: self.share() });
+    pub(super) fn sweep_some(&self, pass: MutexGuard<'_, Option<Pass>>) {
+        let clock = self.clock();
+        self.sweep_in_pieces(Some(pass), Due { most: clock.most_lag(), buckets: self.share() });
     }
 
     /// Calls the current tick `tick` from now on; entries keep the rest of their lifetimes. Takes the lock of the
     /// sweep.
-    pub(crate) fn restart(&self, clock: &Clock, tick: u64) {
+    pub(crate) fn restart(&self, tick: u64) {
+        let clock = self.clock();
         let _pass = clock.lock_sweep();
         let ClockState { reading, ahead, .. } = clock.state();
         let reading = if reading.is_known() { reading } else { first_reading(clock.ring, tick) };
-        self.publish_with_tick(clock, reading, tick, ahead);
+        self.publish_with_tick(reading, tick, ahead);
     }
 
     /// Publishes the reading under all locks, with the caller's tick and with how far the clock is ahead of that. The
     /// caller holds the lock of the sweep.
-    fn publish_with_tick(&self, clock: &Clock, reading: Reading, tick: u64, ahead: u64) {
+    fn publish_with_tick(&self, reading: Reading, tick: u64, ahead: u64) {
+        let clock = self.clock();
         self.under_all_locks(|all| {
             clock.set_callers_tick(all, reading, tick, ahead);
             clock.publish(reading);
@@ -94,16 +104,18 @@ impl Table<Expiry> {
     }
 
     /// Sweeps until `swept` lags by no more than so many ticks. The caller holds no lock.
-    pub(in crate::table) fn catch_up(&self, clock: &Clock, most: u64) {
-        self.sweep_in_pieces(clock, None, Due { most, buckets: 0 });
+    pub(in crate::table) fn catch_up(&self, most: u64) {
+        let clock = self.clock();
+        self.sweep_in_pieces(None, Due { most, buckets: 0 });
     }
 
     /// Sweeps until all is done that is due, under the lock of the sweep. If a save is running, it releases the lock for each
     /// further piece of spare memory.
-    fn sweep_in_pieces(&self, clock: &Clock, locked: Option<MutexGuard<'_, Option<Pass>>>, mut due: Due) {
+    fn sweep_in_pieces(&self, locked: Option<MutexGuard<'_, Option<Pass>>>, mut due: Due) {
+        let clock = self.clock();
         let spare = Spare::default();
         let mut pass = locked.unwrap_or_else(|| clock.lock_sweep());
-        while !self.sweep_due(clock, &mut pass, &spare, &mut due) {
+        while !self.sweep_due(&mut pass, &spare, &mut due) {
             drop(pass);
             self.running_saves().fill(&spare, SWEPT_WORDS);
             pass = clock.lock_sweep();
@@ -112,25 +124,27 @@ impl Table<Expiry> {
 
     /// Sweeps what is due, as far as the spare memory goes. Returns whether all was done. The caller holds the lock of the
     /// sweep.
-    fn sweep_due(&self, clock: &Clock, pass: &mut Option<Pass>, spare: &Spare, due: &mut Due) -> bool {
+    fn sweep_due(&self, pass: &mut Option<Pass>, spare: &Spare, due: &mut Due) -> bool {
+        let clock = self.clock();
         while clock.reading().lag() > due.most {
             // The target of a running pass may be too early. To finish it would not be enough.
             if pass.is_some_and(|pass| clock.reading().now() - pass.target > due.most) {
                 *pass = None;
             }
-            if !self.sweep(clock, pass, spare, &mut { usize::MAX }) {
+            if !self.sweep(pass, spare, &mut { usize::MAX }) {
                 return false;
             }
         }
-        due.buckets == 0 || clock.reading().lag() == 0 || self.sweep(clock, pass, spare, &mut due.buckets)
+        due.buckets == 0 || clock.reading().lag() == 0 || self.sweep(pass, spare, &mut due.buckets)
     }
 
     #[cold]
-    pub(super) fn sweep_if_nobody_does(&self, clock: &Clock) {
+    pub(super) fn sweep_if_nobody_does(&self) {
+        let clock = self.clock();
         let (spare, mut buckets) = (Spare::default(), self.share());
         while let Some(mut pass) = clock.try_lock_sweep()
             && clock.reading().lag() > 0
-            && !self.sweep(clock, &mut pass, &spare, &mut buckets)
+            && !self.sweep(&mut pass, &spare, &mut buckets)
         {
             drop(pass);
             self.running_saves().fill(&spare, SWEPT_WORDS);
@@ -143,8 +157,9 @@ impl Table<Expiry> {
 
     /// Continues a pass, or begins one, for this many buckets, which it lowers. Returns whether the spare memory was enough.
     /// The caller holds the lock of the sweep.
-    fn sweep(&self, clock: &Clock, pass: &mut Option<Pass>, spare: &Spare, buckets: &mut usize) -> bool {
-        let Pass { target, expired, next } = *pass.get_or_insert_with(|| self.begin_pass(clock));
+    fn sweep(&self, pass: &mut Option<Pass>, spare: &Spare, buckets: &mut usize) -> bool {
+        let clock = self.clock();
+        let Pass { target, expired, next } = *pass.get_or_insert_with(|| self.begin_pass());
         let end = next.saturating_add(*buckets).min(self.words.len());
         let early = clock.ended_early(target);
         let (mut swept, mut evicted, mut reached) = (0, 0, next);
@@ -157,14 +172,15 @@ impl Table<Expiry> {
         *pass = if reached < self.words.len() {
             Some(Pass { target, expired, next: reached })
         } else {
-            self.end_pass(clock, target);
+            self.end_pass(target);
             None
         };
         *buckets -= reached - next;
         reached == end
     }
 
-    fn begin_pass(&self, clock: &Clock) -> Pass {
+    fn begin_pass(&self) -> Pass {
+        let clock = self.clock();
         // Before the bumps, so that all that expires by it has expired when its stripe is bumped: a clock that counts
         // keys moves on without the lock of the sweep.
         let reading = clock.reading();
@@ -176,7 +192,8 @@ impl Table<Expiry> {
         Pass { target: reading.now(), expired: Arc::of_expired(clock.ring, reading), next: 0 }
     }
 
-    fn end_pass(&self, clock: &Clock, target: u64) {
+    fn end_pass(&self, target: u64) {
+        let clock = self.clock();
         // No thread ends a tick of a clock that counts keys meanwhile: that takes the locks of all stripes.
         let _guard = self.stripes[0].lock(&self.counters);
         let now = clock.reading().now();

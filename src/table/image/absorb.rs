@@ -169,7 +169,7 @@ impl Table<Expiry> {
                     Ok(added) => return Ok(added),
                     // The clock is late: that tick has come.
                     Err(ExpiringInsertError::LifetimeTooLong { .. }) => {
-                        self.move_on(clock, expiry - clock.longest(), true);
+                        self.move_on(expiry - clock.longest(), true);
                     }
                     // The table is full, and this one would be the first to leave. It counts as evicted.
                     Err(_) => return Ok(false),

@@ -80,7 +80,7 @@ impl<L: ModelLayout> Expiring<L> {
     /// ticks, 0 if there is room, or `None` if the insert is to fail.
     pub fn evict_for(&self, key: Key, expires_at: u64) -> Option<u64> {
         let table = &self.0.table;
-        table.evict(self.clock(), table.item(key.hash()), &Until::Tick(expires_at), IfPresent::Add)
+        table.evict(table.item(key.hash()), &Until::Tick(expires_at), IfPresent::Add)
     }
 
     pub fn ahead(&self) -> u64 {

@@ -823,7 +823,7 @@ pub const CONTROLS: &[Control] = &[
         &[edit(
             "table/expiring/sweep.rs",
             "let early = clock.ended_early(target);",
-            "if LEFT_OUT { self.end_pass(clock, target) }; CODE",
+            "if LEFT_OUT { self.end_pass(target) }; CODE",
         )],
     ),
     control(
