@@ -77,30 +77,46 @@ impl Division {
 
     /// The division on this ring that is the least longer than this window.
     fn on(ring: Ring, unit: Unit, window: u64) -> Self {
+        let divisions = Self::divisions(ring, unit, window);
+        divisions.min_by_key(|division| division.beyond_exactly(window)).expect("a window has a tick")
+    }
+
+    /// The divisions of this window on this ring, one for each number of ticks.
+    fn divisions(ring: Ring, unit: Unit, window: u64) -> impl Iterator<Item = Self> {
         let shortest = if unit == Unit::Time { Self::SHORTEST } else { 1 };
         let most = (Self::most_lifetime(ring) - 1).min(window / shortest).max(1);
         // Not always that of the most ticks: of 100 keys, 13 ticks of 8 have room for 11 more, and 10 ticks of 10 for 9.
-        let divisions = (1..=most).rev().map(|ticks| {
+        (1..=most).rev().map(move |ticks| {
             let per_tick = window.div_ceil(ticks).max(shortest);
             Self { unit, per_tick, lifetime: window.div_ceil(per_tick) + 1 }
-        });
-        divisions.min_by_key(|division| division.most().saturating_sub(window)).expect("a window has a tick")
+        })
     }
 
-    /// The window of at least so many of the last keys on this ring.
-    pub(crate) fn of_keys_on(ring: Ring, keys: u64) -> Self {
-        Self::on(ring, Unit::Keys, keys.clamp(1, MOST_KEYS))
+    /// The window of at least so many of the last keys on this ring, in a table with this capacity: of those that it has room
+    /// for, the one that is the least longer. If it has room for none, returns how many entries it would need.
+    ///
+    /// There is one if the table has room for a longer window: with as many ticks, this one needs less.
+    pub(crate) fn of_keys_in(ring: Ring, keys: usize, capacity: usize) -> Result<Self, usize> {
+        let window = (keys as u64).clamp(1, MOST_KEYS);
+        let divisions = || Self::divisions(ring, Unit::Keys, window);
+        let fitting = divisions().filter(|division| division.entries_for(keys) <= capacity);
+        let least = || divisions().map(|division| division.entries_for(keys)).min().expect("a window has a tick");
+        fitting.min_by_key(|division| division.beyond_exactly(window)).ok_or_else(least)
     }
 
-    /// The same for the window of at least this time, which is not 0.
+    /// The window of at least this time, which is not 0, on this ring.
     pub(crate) fn of_time_on(ring: Ring, time: Duration) -> Self {
         Self::on(ring, Unit::Time, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// By how much the window is longer than this one, if that is more than ticks of a time may be.
     fn beyond(self, window: u64) -> u64 {
-        let beyond = self.most().saturating_sub(window);
+        let beyond = self.beyond_exactly(window);
         if self.unit == Unit::Time && beyond < 2 * Self::SHORTEST { 0 } else { beyond }
+    }
+
+    fn beyond_exactly(self, window: u64) -> u64 {
+        self.most().saturating_sub(window)
     }
 
     /// How many keys or nanoseconds the window has at most. The last key of a tick ends it.
@@ -145,12 +161,12 @@ impl Division {
         left.saturating_add(of_tick).div_ceil(self.per_tick)
     }
 
-    /// For how many entries a table with this ring must have room, so that the filter may get a window of so many keys; or, if
-    /// it goes by the time, so that so many keys may come in its window.
-    pub(crate) fn room_for(self, ring: Ring, keys: usize) -> usize {
+    /// The division of the window of so many keys for which a filter with this one may leave room: another one where keys are
+    /// counted, and this one where it goes by the time.
+    pub(crate) fn with_room_for(self, ring: Ring, keys: usize) -> Self {
         match self.unit {
-            Unit::Keys => Self::of_keys_on(ring, keys as u64).entries_for(keys),
-            Unit::Time => self.entries_for(keys),
+            Unit::Keys => Self::on(ring, Unit::Keys, (keys as u64).clamp(1, MOST_KEYS)),
+            Unit::Time => self,
         }
     }
 
@@ -166,6 +182,16 @@ impl Division {
             }
             Unit::Time => keys.saturating_add(keys.div_ceil(ticks).saturating_mul(2)),
         }
+    }
+
+    /// The most keys whose [`entries_for`](Self::entries_for), with as many ticks as this window has, are no more than this.
+    pub(crate) fn keys_for(self, entries: usize) -> usize {
+        let (ticks, of_tick) = (self.lifetime - 1, entries as u64 / (self.lifetime + 1));
+        let keys = match self.unit {
+            Unit::Keys => of_tick.saturating_sub(THREADS - 1) * ticks,
+            Unit::Time => of_tick * ticks + (entries as u64 % (self.lifetime + 1)).saturating_sub(2),
+        };
+        usize::try_from(keys).unwrap_or(usize::MAX)
     }
 }
 
@@ -233,6 +259,24 @@ mod tests {
             let beyond = at_most - time;
             prop_assert!(beyond <= time.mul_f64(share) || beyond < Duration::from_millis(2), "{division:?}");
             prop_assert_eq!(at_most - at_least, Duration::from_nanos(division.per_tick));
+        }
+    }
+
+    #[test]
+    fn the_most_keys_for_so_many_entries_are_found() {
+        for unit in [Unit::Keys, Unit::Time] {
+            for lifetime in [2, 3, 14, 254] {
+                for entries in (1..3000).chain([1 << 33, (1 << 33) + 13]) {
+                    let division = |keys: usize| {
+                        let per_tick = (keys as u64).div_ceil(lifetime - 1).max(1);
+                        Division { unit, per_tick, lifetime }
+                    };
+                    let needed = |keys: usize| division(keys).entries_for(keys);
+                    let most = division(1).keys_for(entries);
+                    assert!(most == 0 || needed(most) <= entries, "{most} for {entries}, {unit:?} {lifetime}");
+                    assert!(needed(most + 1) > entries, "{most} for {entries}, {unit:?} {lifetime}");
+                }
+            }
         }
     }
 

@@ -79,6 +79,23 @@ enum WindowSetting {
     Within { duration: Duration, capacity: usize },
 }
 
+impl WindowSetting {
+    /// How many keys were asked for.
+    fn keys(self) -> usize {
+        match self {
+            Self::Last(keys) | Self::Within { capacity: keys, .. } => keys,
+        }
+    }
+
+    /// The setting with no more keys than this.
+    fn at_most(self, most: usize) -> Self {
+        match self {
+            Self::Last(keys) => Self::Last(keys.min(most)),
+            Self::Within { duration, capacity } => Self::Within { duration, capacity: capacity.min(most) },
+        }
+    }
+}
+
 /// A long window has 13 ticks then, which an entry of four bits can tell apart.
 const DEFAULT_TOLERANCE: f64 = 0.08;
 
@@ -275,39 +292,39 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
         if !(least..1.0).contains(&tolerance) {
             return Err(BuildError::InvalidTolerance { tolerance, least });
         }
-        self.plan_for(self.asked.ok_or(BuildError::WindowMissing)?)
+        let (asked, room) = (self.asked.ok_or(BuildError::WindowMissing)?, self.room);
+        let capacity = asked.keys().max(room);
+        let mut most = capacity;
+        // A window of fewer keys may be divided in another way, and need more room than the longer one let expect.
+        loop {
+            match self.plan_for(asked.at_most(most), room.min(most)) {
+                Err(BuildError::CapacityTooLarge { largest, .. }) => most = largest,
+                Ok(_) if most < capacity => {
+                    return Err(BuildError::CapacityTooLarge { filter: FilterKind::Recent, capacity, largest: most });
+                }
+                result => return result,
+            }
+        }
     }
 
-    fn plan_for(&self, asked: WindowSetting) -> Result<(TablePlan, Clock, Division), BuildError> {
-        let tolerance = self.tolerance;
-        let ((division, ring), keys) = match asked {
-            WindowSetting::Last(keys) => (Division::of_keys(keys as u64, tolerance), keys),
+    /// The plan for this window, with room for one of so many keys. If the table would be too large, the error names the most
+    /// keys that may be possible.
+    fn plan_for(&self, asked: WindowSetting, room: usize) -> Result<(TablePlan, Clock, Division), BuildError> {
+        let (tolerance, keys) = (self.tolerance, asked.keys());
+        let (division, ring) = match asked {
+            WindowSetting::Last(keys) => Division::of_keys(keys as u64, tolerance),
             WindowSetting::Within { duration, .. } if duration.is_zero() => return Err(BuildError::ZeroDuration),
-            WindowSetting::Within { duration, capacity } => (Division::of_time(duration, tolerance), capacity),
+            WindowSetting::Within { duration, .. } => Division::of_time(duration, tolerance),
         };
+        let with_room = division.with_room_for(ring, room);
         // The filter is soon full of keys, expired ones included, and stays so.
-        let entries = division.entries_for(keys).max(division.room_for(ring, self.room));
-        let plan = self.settings.plan(entries, ring.bits(), RateHolds::Always);
-        let plan = plan.map_err(|error| match error {
-            BuildError::CapacityTooLarge { filter, largest, .. } if self.room > keys => {
-                BuildError::CapacityTooLarge { filter, capacity: self.room, largest: largest.min(self.room - 1) }
-            }
-            // In the caller's terms: a table has two ticks more than the window.
-            BuildError::CapacityTooLarge { filter, largest, .. } => {
-                let share = (division.lifetime - 1) as f64 / (division.lifetime + 1) as f64;
-                let largest = ((largest as f64 * share) as usize).min(keys - 1);
-                // A window of so many keys may be divided in another way, with fewer bits for fingerprints.
-                let fewer = match asked {
-                    WindowSetting::Last(_) => WindowSetting::Last(largest),
-                    WindowSetting::Within { duration, .. } => WindowSetting::Within { duration, capacity: largest },
-                };
-                match self.plan_for(fewer) {
-                    Ok(_) => BuildError::CapacityTooLarge { filter, capacity: keys, largest },
-                    Err(BuildError::CapacityTooLarge { largest, .. }) => {
-                        BuildError::CapacityTooLarge { filter, capacity: keys, largest }
-                    }
-                    Err(error) => error,
-                }
+        let entries = division.entries_for(keys).max(with_room.entries_for(room));
+        let plan = self.settings.plan(entries, ring.bits(), RateHolds::Always).map_err(|error| match error {
+            BuildError::CapacityTooLarge { filter, capacity, largest: entries } => {
+                let too_many = [(division, keys), (with_room, room)].into_iter();
+                let too_many = too_many.filter(|(division, keys)| division.entries_for(*keys) > entries);
+                let largest = too_many.map(|(division, _)| division.keys_for(entries)).min().unwrap_or(0);
+                BuildError::CapacityTooLarge { filter, capacity, largest }
             }
             error => error,
         })?;

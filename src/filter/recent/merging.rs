@@ -51,24 +51,23 @@ impl<T: ?Sized, S: BuildHasher> RecentCuckooFilter<T, S> {
     /// [take over](Self::unite) the keys of this one.
     ///
     /// The table stays as large as it is, and so does its false-positive rate. How many groups the keys expire in is
-    /// determined by the layout: the window is as little longer than `keys` as that allows, and [`window`](Self::window) says
-    /// by how much.
+    /// determined by the layout: the window is as little longer than `keys` as that and the room in the table allow, and
+    /// [`window`](Self::window) says by how much.
     ///
     /// # Errors
     /// - [`BuildError::NoRoomForWindow`] if the table is too small. A filter that was built for a window of `n` keys has room
     ///   for that window and hardly more, unless its builder was told to leave [room for](crate::RecentBuilder::room_for) a
-    ///   longer one.
+    ///   longer one. There is always room for a shorter one.
     /// - [`BuildError::OutOfMemory`] if the allocation fails.
     pub fn empty_like_last(&self, keys: usize) -> Result<Self, BuildError>
     where
         S: Clone,
     {
-        let division = Division::of_keys_on(self.parts.core.clock().ring(), keys as u64);
-        let (needed, capacity) = (division.entries_for(keys), self.capacity());
-        if needed > capacity {
-            return Err(BuildError::NoRoomForWindow { keys, needed, capacity });
+        let capacity = self.capacity();
+        match Division::of_keys_in(self.parts.core.clock().ring(), keys, capacity) {
+            Ok(division) => self.empty_with(division),
+            Err(needed) => Err(BuildError::NoRoomForWindow { keys, needed, capacity }),
         }
-        self.empty_with(division)
     }
 
     /// Returns an empty filter with the same table, hasher, schema and clock, for the keys of the last `duration`. It can [take
