@@ -312,9 +312,16 @@ impl Kind for RecentCuckooFilter<u64> {
         self.insert_or_renew(&(THERE + nth % 50));
     }
 
-    /// It has neither a digest nor a sum.
+    /// Filters with other windows take over its keys, and it takes them over again.
     fn merge(&self) {
-        drop(Kind::begin(self));
+        let others =
+            [self.empty_like(), self.empty_like_last(CAPACITY / 2)].map(|other| other.expect("there is memory"));
+        for other in others {
+            other.unite(self).expect("there is memory");
+            assert!(!other.is_empty());
+            self.unite(&other).expect("there is memory");
+        }
+        Kind::begin(self).digest().expect("there is memory");
     }
 }
 
@@ -364,12 +371,13 @@ impl Kind for CuckooRateLimiter<u64> {
     }
 
     fn change(&self, nth: u64) {
-        let _ = self.check(&(THERE + nth % 50));
+        let quota = self.quota(40, Duration::from_secs(86_400), 10).expect("two ticks per request");
+        let _ = self.check_with(&(THERE + nth % 50), &quota);
     }
 
-    /// It has neither a digest nor a sum.
+    /// Debts cannot be merged. There is the digest of a save.
     fn merge(&self) {
-        drop(Kind::begin(self));
+        Kind::begin(self).digest().expect("there is memory");
     }
 }
 

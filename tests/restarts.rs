@@ -16,8 +16,8 @@ use std::thread;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Loader, RecentCuckooFilter,
-    StableHashBuilder, Tick,
+    ConcurrentCuckooFilter, CuckooMaplet, CuckooRateLimiter, ExpiringCuckooFilter, GrowableCuckooFilter, Loader,
+    RecentCuckooFilter, StableHashBuilder, Tick, WhenFull,
 };
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -29,7 +29,7 @@ const LIMIT: usize = 40_000;
 const LAST: u64 = 2000;
 /// The program's arguments, in its environment: the kind of its filter, its folder, and its seed.
 const KIND: &str = "CCF_RESTARTS_KIND";
-const KINDS: [&str; 6] = ["max_capacity", "memory_limit", "fixed", "maplet", "expiring", "recent"];
+const KINDS: [&str; 7] = ["max_capacity", "memory_limit", "fixed", "maplet", "expiring", "recent", "limiter"];
 
 fn hasher() -> StableHashBuilder {
     StableHashBuilder::with_key([7; 16])
@@ -54,7 +54,10 @@ struct Subject {
 /// The program's filter, loaded from its snapshot if there is one.
 fn open(kind: &str, snapshot: &Path) -> Subject {
     macro_rules! subject {
-        ($Filter:ident, $new:expr, $filter:ident, $key:ident: $has_room:expr, $insert:expr, $remove:expr) => {{
+        ($Filter:ident, $new:expr, $filter:ident, $key:ident: $has_room:expr, $insert:expr, $remove:expr) => {
+            subject!($Filter, $new, $filter, $key: $has_room, $insert, $remove, $filter.contains(&$key))
+        };
+        ($Filter:ident, $new:expr, $filter:ident, $key:ident: $has_room:expr, $insert:expr, $remove:expr, $contains:expr) => {{
             let loader = Loader::<$Filter<u64, _>, _>::new(hasher(), LIMIT);
             let (filter, position) = if snapshot.exists() {
                 let loaded = loader.load_from_path(snapshot).expect("the snapshot is valid");
@@ -68,7 +71,7 @@ fn open(kind: &str, snapshot: &Path) -> Subject {
                 has_room: Box::new(move || $has_room),
                 insert: Box::new(move |$key| $insert),
                 remove: Box::new(move |$key| $remove),
-                contains: Box::new(move |key| filter.contains(&key)),
+                contains: Box::new(move |$key| $contains),
                 len: Box::new(move || filter.len()),
                 save: Box::new(move |at, path| filter.begin_save().unwrap().position(at).write_to_path(path).unwrap()),
                 position,
@@ -103,6 +106,12 @@ fn open(kind: &str, snapshot: &Path) -> Subject {
             subject!(GrowableCuckooFilter, GrowableCuckooFilter::builder_with_hasher(hasher()).capacity(0).memory_limit(LIMIT).build().unwrap(), filter, key:
             true, filter.insert(&key).ok(), filter.remove(&key))
         }
+        // One request of a key is what the limiter has to remember. (It is repaid in a day.)
+        "limiter" => subject!(CuckooRateLimiter, {
+                let builder = CuckooRateLimiter::builder_with_hasher(hasher()).allow(1, Duration::from_secs(86_400));
+                builder.capacity(2000).when_full(WhenFull::Refuse).false_positive_rate(1.6e-8).build().unwrap()
+            }, filter, key:
+            filter.len() + THREADS <= filter.capacity(), filter.check(&key).ok(), filter.remove(&key), filter.peek(&key).remaining == 0),
         _ => unreachable!("{kind}"),
     }
 }
