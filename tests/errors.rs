@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use concurrent_cuckoo_filter::{
     AbsorbError, BuildError, ConcurrentCuckooFilter, CuckooMaplet, CuckooRateLimiter, ExpiringCuckooFilter,
     ExpiringInsertError, GrowableCuckooFilter, GrowableInsertError, InsertBatchError, InsertError, Limited,
-    MapletInsertError, QuotaError, ReserveError, Tick, TickError, ValueTooLarge,
+    LimiterBuilder, MapletInsertError, QuotaError, ReserveError, Tick, TickError, ValueTooLarge,
 };
 use support::{chain, seeded};
 
@@ -63,6 +63,57 @@ fn an_error_says_everything_itself() {
     {
         check::<QuotaError>(limiter.quota(limit, period, burst).unwrap_err());
     }
+}
+
+/// What the message advises helps, whether a limit is asked of a builder or of a limiter that is there.
+#[test]
+fn the_error_of_a_limit_advises_what_helps() {
+    type Builder = LimiterBuilder<u64, support::Seeded>;
+
+    let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+    let builder = || CuckooRateLimiter::<u64, _>::builder_with_hasher(seeded(1)).capacity(10).false_positive_rate(0.01);
+    let not = |builder: Builder, says: &str| {
+        let text = builder.plan().unwrap_err().to_string();
+        assert!(text.ends_with(says), "{says}: {text}");
+    };
+    not(builder().allow(200_000, second), "is 10 µs, that of 1 tick; ask for a lower limit");
+    let fast = builder().allow(10_000, second).burst(5);
+    not(
+        fast.clone().ticks_per_request(40),
+        "is 400 µs, that of 40 ticks; ask for a lower limit, or for fewer ticks per request",
+    );
+    assert!(fast.ticks_per_request(10).plan().is_ok());
+    let hourly = builder().allow(100_000, 60 * minute);
+    not(hourly.clone(), "the limit is 57344; ask for a smaller burst (if none is given, it is the limit)");
+    assert!(hourly.burst(57_344).plan().is_ok());
+    let bursts = builder().allow(100, minute).burst(10_000);
+    not(
+        bursts.clone().ticks_per_request(8),
+        "the limit is 7168; ask for a smaller burst (if none is given, it is the limit), or for \
+        fewer ticks per request",
+    );
+    assert!(bursts.ticks_per_request(4).plan().is_ok());
+    not(builder().allow(1, minute).ticks_per_request(60_000), "the limit is 0; ask for fewer ticks per request");
+
+    let builder = builder().allow(100, minute).burst(20);
+    let limiter = builder.clone().build().unwrap();
+    let not = |limit, burst, says: &str| {
+        let text = limiter.quota(limit, minute, burst).unwrap_err().to_string();
+        assert!(text.ends_with(says), "{says}: {text}");
+    };
+    not(1000, 20, "or build the limiter with more ticks per request for quotas that are faster than its own limit");
+    assert!(builder.clone().ticks_per_request(10).build().unwrap().quota(1000, minute, 20).is_ok());
+    let slow = "or build the limiter with the limit and burst that take longest to repay";
+    not(1, 20, slow);
+    not(10, 20, slow);
+    let slower = builder.clone().allow(10, minute).ticks_per_request(40).build().unwrap();
+    assert!(slower.quota(10, minute, 20).is_ok() && slower.quota(100, minute, 20).is_ok());
+    not(100, 50, slow);
+    let larger = builder.burst(50).build().unwrap();
+    assert!(larger.quota(100, minute, 50).is_ok() && larger.quota(100, minute, 20).is_ok());
+
+    let text = limiter.check_n(&7, 30).unwrap_err().to_string();
+    assert!(text.contains("a cost of 30, more than the burst of 20"), "{text}");
 }
 
 /// The message of a batch says where it ended, and why. What to do comes with the reason.

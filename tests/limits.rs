@@ -254,9 +254,14 @@ fn a_snapshot_with_more_keys_than_the_limits_allow_is_an_error() {
             Err(error) => {
                 let LoadError::TooManyKeys { len, limit, .. } = error else { panic!("{error:?}") };
                 assert!(len == key + 1 && (limit as u64) < len, "{error}");
-                for part in [&len.to_string(), &limit.to_string(), "memory_limit"] {
+                for part in [&len.to_string(), &limit.to_string(), "raise the memory_limit"] {
                     assert!(error.to_string().contains(part), "{error}");
                 }
+                // The same where the loader allows too few keys, with as much memory as it takes.
+                let error = loader(1).max_capacity(limit).load(&bytes[..]).unwrap_err();
+                assert!(matches!(error, LoadError::TooManyKeys { .. }), "{error}");
+                assert!(error.to_string().contains("raise the max_capacity"), "{error}");
+                assert!(loader(1).max_capacity(len as usize).load(&bytes[..]).is_ok());
                 assert_eq!(loader(1).load(&bytes[..]).unwrap().filter.len() as u64, len);
                 too_many += 1;
             }

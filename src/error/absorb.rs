@@ -4,6 +4,7 @@ use core::error::Error;
 use core::fmt;
 use core::time::Duration;
 
+use crate::error::kind::FilterKind;
 use crate::error::message::messages;
 use crate::word::human::{Time, s};
 use crate::word::table_layout::TableLayout;
@@ -31,6 +32,8 @@ pub enum AbsorbError {
     /// The layouts differ, or the numbers of buckets.
     #[non_exhaustive]
     Layout {
+        /// The type of both filters.
+        filter: FilterKind,
         /// The absorbing filter's.
         ours: TableLayout,
         /// The other filter's.
@@ -161,6 +164,30 @@ pub enum AbsorbError {
 const ONCE_EACH: &str = "absorb adds every copy that the other filter holds; if one copy of each key is enough, call \
      unite on a filter that empty_like has made";
 
+/// What to do when a part of the copies was added.
+const AGAIN: &str = "if it was unite, call it again, and otherwise build this filter again and repeat it";
+
+/// Why a growable filter that can grow no further has no room, by how many copies it holds and takes.
+struct NoRoom(usize, usize);
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self(len, capacity) if len < capacity => write!(
+                f,
+                "copies of other keys fill its buckets, although this filter holds only {len} copies and has room for {capacity} \
+                 at its largest size"
+            ),
+            Self(len, capacity) => {
+                write!(
+                    f,
+                    "this filter is full at its largest size: it holds {len} copies, and takes no more than {capacity}"
+                )
+            }
+        }
+    }
+}
+
 messages! {
     AbsorbError:
     Self::Hasher =>
@@ -170,9 +197,12 @@ messages! {
     Self::Schema { ours, theirs } =>
         "this filter has the schema {ours:?}, and the filter to absorb has {theirs:?}; if their keys are the same, \
          build both with one schema";
-    Self::Layout { ours, theirs } =>
-        "this filter has {ours}, and the filter to absorb has {theirs}; build both with the same settings, or one by empty_like of \
-         the other";
+    Self::Layout { filter, ours, theirs } =>
+        "this filter has {ours}, and the filter to absorb has {theirs}; {}", match filter {
+            FilterKind::Recent => "for another window, build one by empty_like_last or empty_like_within of the other, or insert \
+                into both until the other's window is over",
+            _ => "build both with the same settings, or one by empty_like of the other",
+        };
     Self::Settings =>
         "the filters were built with other settings (encoding, expected_keys, max_capacity or false_positive_rate), so \
          they store other fingerprints of a key; build both with the same settings, or one by empty_like of the other";
@@ -204,21 +234,20 @@ messages! {
         "{}: this filter is full with {len} copies, at a capacity of {capacity}; make room and call it again if it was \
          unite, or build the filters with more capacity, or reserve it in one that grows", After(*absorbed);
     Self::MaxCapacity { absorbed, len, max_capacity } =>
-        "{}: this filter is full at its largest size; it holds {len} copies and has a max_capacity of {max_capacity}; \
-         build the filters with a larger max_capacity", After(*absorbed);
+        "{}: {}; build the filters with a larger max_capacity", After(*absorbed), NoRoom(*len, *max_capacity);
     Self::MemoryLimit { absorbed, len, capacity, needed, limit } =>
-        "{}: this filter holds {len} copies and takes {capacity}, and with more buckets it would take up {needed} bytes, more \
-         than its limit of {limit}; build it with a higher memory_limit", After(*absorbed);
+        "{}: {}, and with more buckets it would take up {needed} bytes, more than its limit of {limit}; build or load it with a \
+         higher memory_limit", After(*absorbed), NoRoom(*len, *capacity);
     Self::Evicted { absorbed, rejected, up_to } =>
         "of the other filter's entries, {absorbed} were added, and {rejected} were not, because they expire at ticks that \
          this filter has evicted, up to tick {up_to}; if they are needed until then, build this filter with more capacity, or merge \
          both into a filter that empty_like has made";
     Self::ClockSetBack { absorbed } =>
-        "after {absorbed} cop{} added, the clock of this filter was set back; don't call restart_clock meanwhile, and build \
-         this filter again", ies_were(*absorbed);
+        "after {absorbed} cop{} added, the clock of this filter was set back; {AGAIN}, and don't call restart_clock \
+         meanwhile", ies_were(*absorbed);
     Self::OutOfMemory { absorbed } =>
         "after {absorbed} cop{} added, an allocation failed: for growth, or for buckets that other threads change \
-         meanwhile; build this filter again, and try with fewer changes to the other, or more memory",
+         meanwhile; {AGAIN}, with fewer changes to the other, or more memory",
         ies_were(*absorbed);
 }
 
@@ -239,3 +268,40 @@ fn ies_were(copies: u64) -> &'static str {
 }
 
 impl Error for AbsorbError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A growable filter that holds fewer copies than it takes has no room only for keys that collide.
+    #[test]
+    fn the_advice_for_a_growable_filter_depends_on_how_full_it_is() {
+        for len in [99, 100] {
+            for text in [
+                AbsorbError::MaxCapacity { absorbed: 1, len, max_capacity: 100 },
+                AbsorbError::MemoryLimit { absorbed: 1, len, capacity: 100, needed: 5000, limit: 4000 },
+            ]
+            .map(|error| error.to_string())
+            {
+                assert!(text.starts_with("after 1 copy was added, one was not: "), "{text}");
+                let says = if len < 100 {
+                    "copies of other keys fill its buckets"
+                } else {
+                    "holds 100 copies, and takes no more"
+                };
+                assert!(text.contains(says) && text.contains("100"), "{text}");
+                assert_eq!(text.contains("is full"), len == 100, "{text}");
+            }
+        }
+    }
+
+    /// A union can be called again, and a sum cannot.
+    #[test]
+    fn what_was_added_in_part_is_continued_or_built_again() {
+        for error in [AbsorbError::ClockSetBack { absorbed: 2 }, AbsorbError::OutOfMemory { absorbed: 2 }] {
+            let text = error.to_string();
+            assert!(text.contains("2 copies were added") && text.contains("if it was unite, call it again"), "{text}");
+            assert!(text.contains("otherwise build this filter again"), "{text}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use crate::error::kind::FilterKind;
 use crate::error::message::messages;
-use crate::error::quota::QuotaError;
+use crate::error::quota::{OfBuilder, QuotaError};
 use crate::word::human::{Rate, Time};
 use crate::word::layout::Encoding;
 
@@ -240,7 +240,7 @@ messages! {
          window of this one is over";
     Self::LimitMissing =>
         "no limit was given for the CuckooRateLimiter; call .allow(limit, period) of its builder";
-    Self::InvalidQuota { error } => "{error}";
+    Self::InvalidQuota { error } => "{}", OfBuilder(*error);
     Self::InvalidRate { rate } =>
         "the false-positive rate was {}; it must be greater than 0 and less than 1 (0.001 is 0.1%, one in a thousand)",
         Rate::given(*rate);
@@ -248,7 +248,8 @@ messages! {
         "a false-positive rate of {} is too low: the type {filter}{} cannot go below {}; choose that rate or a higher one{}",
         Rate::given(*rate), With(*filter, *encoding, *value_bits), Rate::at_least(*lowest),
         for_lower_rates(*filter, *encoding, *value_bits);
-    Self::OutOfMemory { bytes } => "the {bytes} bytes of the filter could not be allocated; ask for a smaller capacity";
+    Self::OutOfMemory { bytes } =>
+        "the {bytes} bytes of the filter could not be allocated; ask for a smaller capacity, or try again when there is more memory";
     Self::MemoryLimit { capacity, expected_keys, needed, limit } =>
         "the GrowableCuckooFilter would take up {needed} bytes with its first capacity of {capacity} keys{}, more than its \
          memory_limit of {limit}; {}raise the limit",
@@ -294,7 +295,7 @@ fn for_lower_rates(filter: FilterKind, encoding: Option<Encoding>, bits: u32) ->
         FilterKind::Maplet if bits > 1 => ", or fewer value bits",
         FilterKind::Expiring if bits > 1 => ", or fewer ticks, by a coarser resolution",
         FilterKind::Recent if bits > 4 => ", or a larger tolerance",
-        FilterKind::Limiter if bits > 3 => ", or a smaller burst, or fewer ticks per request",
+        FilterKind::Limiter if bits > 3 => ", or a smaller burst, or fewer ticks per request if it has several",
         FilterKind::Concurrent if encoding == Some(Encoding::SemiSorted) => {
             ", or don't restrict the encoding: plain buckets reach lower rates"
         }

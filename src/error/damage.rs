@@ -1,5 +1,7 @@
 //! What is wrong with a snapshot that is damaged.
 
+use core::fmt;
+
 use crate::error::message::messages;
 use crate::word::human::Rate;
 
@@ -101,14 +103,15 @@ pub enum SnapshotDamage {
         /// The largest possible number; the smallest is 1.
         limit: u8,
     },
-    /// No expiring filter has such a clock.
+    /// No filter has such a clock.
     #[non_exhaustive]
     InvalidClock {
         /// How many bits an expiry has: 1 to 16.
         expiry_bits: u8,
         /// The longest lifetime in ticks: at least 1, and below 2 to the power of `expiry_bits`.
         longest: u64,
-        /// The nanoseconds of a tick beyond whole seconds, below a billion.
+        /// The nanoseconds of a tick beyond whole seconds, below a billion; 0 for a filter that is not an
+        /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
         nanoseconds: u32,
         /// The place of the last tick that has expired, below 2 to the power of `expiry_bits`; 0 if no tick is known.
         place: u16,
@@ -171,14 +174,14 @@ messages! {
         "the snapshot is damaged: it declares sizes that no filter has, {buckets} buckets at first and {max_buckets} at most, with \
          fingerprints of {base_bits} bits after {doublings} doublings of one bucket; rebuild the filter";
     Self::InvalidLoadWhileGrowing { load_while_growing } =>
-        "the snapshot declares a load_while_growing of {}, but filters have one from 0.7 to 0.95; rebuild the filter",
+        "the snapshot is damaged: it declares a load_while_growing of {}, but filters have one from 0.7 to 0.95; rebuild the filter",
         Rate::given(*load_while_growing);
     Self::InvalidValueBits { value_bits, limit } =>
         "the snapshot is damaged: it declares values of {value_bits} bits, but values have 1 to {limit}; rebuild the maplet";
     Self::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead } =>
         "the snapshot is damaged: it declares a clock that no filter has: expiries of {expiry_bits} bits, a lifetime of {longest} \
-         ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} evicted ticks; \
-         rebuild the filter";
+         ticks{}, the place {place}, a lag of {lag} ticks{}; rebuild the filter",
+        IfAny(*nanoseconds, "nanoseconds of a tick"), IfAny((*ahead).into(), "evicted ticks");
     Self::UnexpectedPosition { position } =>
         "the snapshot is damaged: it declares that it has no position, but has the position {position}; rebuild the filter";
     Self::EntriesWithoutClock { entries } =>
@@ -186,4 +189,16 @@ messages! {
          expire; rebuild the filter", if *entries == 1 { "y" } else { "ies" };
     Self::AttachmentTooLong { len, limit } =>
         "the snapshot is damaged: it declares an attachment of {len} bytes, but the limit is {limit}; rebuild the filter";
+}
+
+/// A number of a clock. It is 0 in snapshots of the types that have none, and is left out then.
+struct IfAny(u32, &'static str);
+
+impl fmt::Display for IfAny {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self(0, _) => Ok(()),
+            Self(number, of_what) => write!(f, ", {number} {of_what}"),
+        }
+    }
 }

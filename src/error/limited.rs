@@ -25,8 +25,9 @@ use crate::word::human::Time;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Limited {
     reason: LimitReason,
-    /// In nanoseconds, or [`NEVER`](Self::NEVER): a rejected request does not wait for a division.
-    retry_after: u64,
+    /// The time in nanoseconds: a rejected request does not wait for a division. Of a request that can never be allowed, the cost
+    /// and the burst, in 32 bits each.
+    number: u64,
 }
 
 /// Why a request was rejected: [`Limited::reason`] returns it.
@@ -46,17 +47,15 @@ pub enum LimitReason {
 }
 
 impl Limited {
-    const NEVER: u64 = u64::MAX;
-
     /// A request that may be tried again after so many nanoseconds.
     #[inline(always)]
     pub(crate) fn after(reason: LimitReason, nanoseconds: u64) -> Self {
-        Self { reason, retry_after: nanoseconds }
+        Self { reason, number: nanoseconds }
     }
 
-    /// What can never be allowed.
-    pub(crate) fn forever(reason: LimitReason) -> Self {
-        Self { reason, retry_after: Self::NEVER }
+    /// A request of this cost, which can never be allowed under a quota with this burst.
+    pub(crate) fn forever(reason: LimitReason, cost: u32, burst: u32) -> Self {
+        Self { reason, number: u64::from(cost) << 32 | u64::from(burst) }
     }
 
     /// Returns after which time a request of this cost will be allowed, if the key has made none in between. For
@@ -65,9 +64,9 @@ impl Limited {
     /// In the header `Retry-After`, round it up to whole seconds.
     #[must_use]
     pub fn retry_after(&self) -> Duration {
-        match self.retry_after {
-            Self::NEVER => Duration::MAX,
-            nanoseconds => Duration::from_nanos(nanoseconds),
+        match self.reason {
+            LimitReason::Limit | LimitReason::Full => Duration::from_nanos(self.number),
+            LimitReason::CostAboveBurst | LimitReason::OtherLimiter => Duration::MAX,
         }
     }
 
@@ -87,7 +86,12 @@ impl fmt::Display for Limited {
                 write!(f, "the rate limiter is full of other keys; retry after {after}, or give it a larger capacity")
             }
             LimitReason::CostAboveBurst => {
-                f.write_str("the cost of the request is more than the burst, so it can never be allowed; ask for a lower cost")
+                let [cost, burst] = [self.number >> 32, self.number & u64::from(u32::MAX)];
+                write!(
+                    f,
+                    "the request has a cost of {cost}, more than the burst of {burst}, so it can never be allowed; ask for a lower \
+                     cost, or build the limiter with a larger burst"
+                )
             }
             LimitReason::OtherLimiter => f.write_str(
                 "the quota was made by another rate limiter, whose ticks differ or whose debts are longer; make it by `quota` of \

@@ -59,6 +59,8 @@ pub enum LoadError {
         len: u64,
         /// How many the filter would take.
         limit: usize,
+        /// How many it would take with more memory. If that is `limit`, the memory is not what limits them.
+        max_capacity: usize,
     },
     /// A growable filter cannot have the [`max_capacity`](crate::Loader::max_capacity) that the caller asks for. Nothing was
     /// allocated.
@@ -92,9 +94,9 @@ messages! {
     Self::Unsupported(unsupported) => "{unsupported}";
     Self::MemoryLimit { needed, limit } =>
         "the filter would use {needed} bytes, but the limit is {limit}; raise the limit if you trust the snapshot";
-    Self::TooManyKeys { len, limit } =>
-        "the snapshot has {len} keys, but within the given limits the GrowableCuckooFilter takes only {limit}; raise the \
-         loader's memory_limit, or its max_capacity";
+    Self::TooManyKeys { len, limit, max_capacity } =>
+        "the snapshot has {len} keys, but within the loader's {0} the GrowableCuckooFilter takes only {limit}; raise the {0}",
+        if limit < max_capacity { "memory_limit" } else { "max_capacity" };
     Self::MaxCapacity { max_capacity, least, most } =>
         "the loader's max_capacity of {max_capacity} is not possible: at the size that it has in the snapshot, the \
          GrowableCuckooFilter has a capacity of {least} keys, and at the largest one {most}; ask for a number from {least} to \

@@ -1,9 +1,9 @@
 //! Why a limit is not possible.
 
 use core::error::Error;
+use core::fmt;
 use core::time::Duration;
 
-use crate::error::message::messages;
 use crate::word::human::{Time, s};
 
 /// Why a [`CuckooRateLimiter`](crate::CuckooRateLimiter) cannot have a limit.
@@ -31,6 +31,8 @@ pub enum QuotaError {
         period: Duration,
         /// The shortest possible time per request.
         shortest: Duration,
+        /// How many ticks that is.
+        ticks_per_request: u64,
     },
     /// One request would cost more than the longest debt of the limiter.
     #[non_exhaustive]
@@ -69,26 +71,84 @@ pub enum QuotaError {
     ZeroTicks,
 }
 
-messages! {
-    QuotaError:
-    Self::Invalid { limit, period, burst } =>
-        "a limit of {limit} requests per {} with a burst of {burst} was asked for; each must be more than 0, and the period at \
-         most 500 years", Time(*period);
-    Self::TooFast { limit, period, shortest } =>
-        "a limit of {limit} requests per {} is too fast: the shortest time per request is {}; ask for a lower limit, or build \
-         the limiter with more ticks per request for quotas that are faster than its own limit", Time(*period), Time(*shortest);
-    Self::TooSlow { limit, period, longest } =>
-        "a limit of {limit} requests per {} is too slow for this limiter: one request would be owed for longer than {}, its \
-         longest debt; build it with the limit and burst that take longest to repay", Time(*period), Time(*longest);
-    Self::BurstTooLarge { burst, ticks_per_request, largest } =>
-        "a burst of {burst} requests of {ticks_per_request} tick{} each is too large: the limit is {largest}; ask for a smaller \
-         burst, or build the limiter with {}", s(*ticks_per_request),
-        if *ticks_per_request > 1 { "fewer ticks per request" } else { "the largest burst" };
-    Self::Inexact { limit, period, tick, interval } =>
-        "a limit of {limit} requests per {} is not a whole number of ticks of {}: the next possible time per request is {}, \
-         more than a sixteenth longer; ask for that, or build the limiter with more ticks per request",
-        Time(*period), Time(*tick), Time(*interval);
-    Self::ZeroTicks => "0 ticks per request were asked for; ask for 1 or more";
+/// The message of an error of a limiter's builder, which can have other ticks. That of the error itself is for a limiter that
+/// is there.
+pub(crate) struct OfBuilder(pub(crate) QuotaError);
+
+impl fmt::Display for OfBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let remedy = match self.0 {
+            QuotaError::TooFast { ticks_per_request: 1, .. } => "ask for a lower limit",
+            QuotaError::TooFast { .. } => "ask for a lower limit, or for fewer ticks per request",
+            QuotaError::BurstTooLarge { largest: 0, .. } => "ask for fewer ticks per request",
+            QuotaError::BurstTooLarge { ticks_per_request: 1, .. } => {
+                "ask for a smaller burst (if none is given, it is the limit)"
+            }
+            QuotaError::BurstTooLarge { .. } => {
+                "ask for a smaller burst (if none is given, it is the limit), or for fewer ticks per request"
+            }
+            error => return error.fmt(f),
+        };
+        self.0.fmt_reason(f)?;
+        write!(f, "; {remedy}")
+    }
+}
+
+impl fmt::Display for QuotaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_reason(f)?;
+        f.write_str(match self {
+            Self::Invalid { .. } => "; each must be more than 0, and the period at most 500 years",
+            Self::TooFast { .. } => {
+                "; ask for a lower limit, or build the limiter with more ticks per request for quotas that are faster than its \
+                 own limit"
+            }
+            Self::TooSlow { .. } | Self::BurstTooLarge { .. } => {
+                "; ask for less, or build the limiter with the limit and burst that take longest to repay"
+            }
+            Self::Inexact { .. } => "; ask for that, or build the limiter with more ticks per request",
+            Self::ZeroTicks => "; ask for 1 or more",
+        })
+    }
+}
+
+impl QuotaError {
+    /// What was asked for, and the limit.
+    fn fmt_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Invalid { limit, period, burst } => {
+                write!(f, "a limit of {limit} requests per {} with a burst of {burst} was asked for", Time(period))
+            }
+            Self::TooFast { limit, period, shortest, ticks_per_request: ticks } => write!(
+                f,
+                "a limit of {limit} requests per {} is too fast: the shortest time per request is {}, that of {ticks} tick{}",
+                Time(period),
+                Time(shortest),
+                s(ticks)
+            ),
+            Self::TooSlow { limit, period, longest } => write!(
+                f,
+                "a limit of {limit} requests per {} is too slow for this limiter: one request would be owed for longer than {}, \
+                 its longest debt",
+                Time(period),
+                Time(longest)
+            ),
+            Self::BurstTooLarge { burst, ticks_per_request: ticks, largest } => write!(
+                f,
+                "a burst of {burst} requests of {ticks} tick{} each is too large: the limit is {largest}",
+                s(ticks)
+            ),
+            Self::Inexact { limit, period, tick, interval } => write!(
+                f,
+                "a limit of {limit} requests per {} is not a whole number of ticks of {}: the next possible time per request is \
+                 {}, more than a sixteenth longer",
+                Time(period),
+                Time(tick),
+                Time(interval)
+            ),
+            Self::ZeroTicks => f.write_str("0 ticks per request were asked for"),
+        }
+    }
 }
 
 impl Error for QuotaError {}

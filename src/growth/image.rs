@@ -310,6 +310,10 @@ impl SnapshotCore for GrowingTable {
 
     fn check_len(&self, len: u64) -> Result<(), LoadError> {
         let limit = self.most();
-        if len > limit as u64 { Err(LoadError::TooManyKeys { len, limit }) } else { Ok(()) }
+        if len <= limit as u64 {
+            return Ok(());
+        }
+        let max_capacity = self.plan.full_capacity(State::of_buckets(self.plan.largest));
+        Err(LoadError::TooManyKeys { len, limit, max_capacity })
     }
 }

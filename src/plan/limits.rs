@@ -43,7 +43,7 @@ pub(crate) fn divide(settings: LimitSettings, ticks: Option<u32>) -> Result<(Rin
     };
     let fastest = u128::from(SHORTEST_TICK) * u128::from(cost);
     if u128::from(period) < fastest * u128::from(settings.limit) {
-        return Err(settings.too_fast(fastest));
+        return Err(settings.too_fast(fastest, cost));
     }
     let tick = u128::from(period).div_ceil(u128::from(settings.limit) * u128::from(cost)) as u64;
     let quota = Quota { cost, burst: settings.burst, tick };
@@ -62,7 +62,7 @@ pub(crate) fn quota(settings: LimitSettings, tick: u64, ring: Ring) -> Result<Qu
     let (period, longest) = (u128::from(settings.checked_period()?), longest(ring));
     let of_tick = u128::from(tick) * u128::from(settings.limit);
     if period < of_tick {
-        return Err(settings.too_fast(tick.into()));
+        return Err(settings.too_fast(tick.into(), 1));
     }
     let LimitSettings { limit, period: given, burst } = settings;
     let cost = period.div_ceil(of_tick);
@@ -100,9 +100,9 @@ impl LimitSettings {
         DEFAULT_TICKS.min(by_time).min(by_burst).max(1)
     }
 
-    fn too_fast(self, shortest: u128) -> QuotaError {
+    fn too_fast(self, shortest: u128, ticks_per_request: u64) -> QuotaError {
         let shortest = Duration::from_nanos(u64::try_from(shortest).unwrap_or(u64::MAX));
-        QuotaError::TooFast { limit: self.limit, period: self.period, shortest }
+        QuotaError::TooFast { limit: self.limit, period: self.period, shortest, ticks_per_request }
     }
 }
 

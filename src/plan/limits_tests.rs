@@ -193,7 +193,12 @@ fn what_is_not_possible_is_an_error() {
     assert_eq!(divide(settings, Some(0)), Err(QuotaError::ZeroTicks));
     assert_eq!(
         divide(LimitSettings { limit: 200_000, ..settings }, None),
-        Err(QuotaError::TooFast { limit: 200_000, period: second, shortest: Duration::from_micros(10) })
+        Err(QuotaError::TooFast {
+            limit: 200_000,
+            period: second,
+            shortest: Duration::from_micros(10),
+            ticks_per_request: 1
+        })
     );
     assert!(divide(LimitSettings { limit: 100_000, ..settings }, None).is_ok_and(|(_, quota)| quota.cost == 1));
     // In ticks of 30 ms, on a ring for debts of 224 ticks.

@@ -89,7 +89,7 @@ impl LimiterTable {
     pub(crate) fn check_n_with(&self, hash: u64, n: u32, quota: Quota) -> Result<(), Limited> {
         let (cost, most) = (quota.cost * u64::from(n), quota.most());
         if cost > most || !self.has(quota) {
-            return Err(self.never_allowed(quota));
+            return Err(self.never_allowed(n, quota));
         }
         self.charge(hash, cost, most)
     }
@@ -126,9 +126,10 @@ impl LimiterTable {
 
     /// The answer to a request that can never be allowed.
     #[cold]
-    fn never_allowed(&self, quota: Quota) -> Limited {
+    fn never_allowed(&self, n: u32, quota: Quota) -> Limited {
         self.table.counters().request_rejected();
-        Limited::forever(if self.has(quota) { LimitReason::CostAboveBurst } else { LimitReason::OtherLimiter })
+        let reason = if self.has(quota) { LimitReason::CostAboveBurst } else { LimitReason::OtherLimiter };
+        Limited::forever(reason, n, quota.burst)
     }
 
     /// How many nanoseconds it is to the beginning of a tick from this time.

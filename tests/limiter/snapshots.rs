@@ -92,6 +92,8 @@ fn forged_limits_and_clocks_are_errors() {
     ] {
         let error = forge(at, with).expect_err("it is not possible");
         assert!(matches!(error, LoadError::Damaged(SnapshotDamage::InvalidClock { .. })), "{at}: {error}");
+        let has_others = ["nanoseconds", "evicted"].iter().any(|other| error.to_string().contains(other));
+        assert!(!has_others, "a limiter's snapshot has no such numbers: {error}");
     }
     assert!(matches!(forge(1, &[2]), Err(LoadError::Unsupported(UnsupportedSnapshot::Flags { flags: 2, .. }))));
 }

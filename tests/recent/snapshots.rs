@@ -152,6 +152,9 @@ fn forged_clocks_are_errors() {
     ] {
         let error = set(at, with).unwrap_err();
         assert!(matches!(error, LoadError::Damaged(SnapshotDamage::InvalidClock { .. })), "{at}: {error}");
+        // No number is named that such a snapshot does not have.
+        assert!(!error.to_string().contains("nanoseconds"), "{error}");
+        assert_eq!(error.to_string().contains("14 evicted ticks"), at == 26, "{error}");
     }
     assert!(matches!(set(1, &[2]).unwrap_err(), LoadError::Unsupported(UnsupportedSnapshot::Flags { flags: 2, .. })));
     // A time must have ticks of a millisecond.

@@ -294,7 +294,8 @@ fn filters_that_cannot_be_united_say_why_and_what_to_do() {
     let (larger, says) = error(&last(5000));
     assert!(
         matches!(larger, AbsorbError::Layout { .. })
-            && says.contains("build both with the same settings, or one by empty_like"),
+            && says.contains("for another window, build one by empty_like_last or empty_like_within")
+            && says.contains("insert into both"),
         "{says}"
     );
     let within = seen.empty_like_within(Duration::from_secs(60)).unwrap();
@@ -310,8 +311,17 @@ fn filters_that_cannot_be_united_say_why_and_what_to_do() {
     let roomy = builder().last(1000).room_for(2000).build().unwrap();
     assert_eq!(roomy.window(), seen.window());
     assert!(roomy.empty_like_last(2000).unwrap().insert(&1));
+    // There is room for every shorter window. (Some with the finest groups would need more.)
+    let roomy = builder().last(3).room_for(99).build().unwrap();
+    for keys in 0..=99 {
+        let Window::Keys { at_least, at_most, .. } = roomy.empty_like_last(keys).unwrap().window() else { panic!() };
+        assert!(at_least >= keys as u64 && at_most <= (keys * 5 / 4).max(1) as u64, "{at_most} for {keys}");
+    }
     let large = Filter::builder_with_hasher(seeded(1)).last(1000).room_for(usize::MAX);
-    assert!(matches!(large.plan().unwrap_err(), BuildError::CapacityTooLarge { capacity: usize::MAX, .. }));
+    let BuildError::CapacityTooLarge { capacity: usize::MAX, largest, .. } = large.plan().unwrap_err() else {
+        panic!()
+    };
+    assert!(largest > 1_000_000 && large.room_for(largest).plan().is_ok(), "the number that it names is possible");
 }
 
 /// A filter that was loaded takes another window, as a program does whose configuration has changed.

@@ -54,13 +54,15 @@ fn a_clock_that_no_filter_has_is_refused() {
         let shown = format!(
             "Damaged(InvalidClock {{ expiry_bits: {expiry_bits}, longest: {longest}, nanoseconds: {nanoseconds}, place: {place}, lag: {lag}, ahead: {ahead} }}"
         );
+        // What is 0 is left out where other types have no such number.
+        let if_any = |number: u32, text: String| if number == 0 { String::new() } else { text };
         let words = [
             format!("expiries of {expiry_bits} bits"),
             format!("a lifetime of {longest} ticks"),
-            format!("{nanoseconds} nanoseconds"),
+            if_any(*nanoseconds, format!("{nanoseconds} nanoseconds")),
             format!("the place {place}"),
             format!("a lag of {lag} ticks"),
-            format!("{ahead} evicted ticks"),
+            if_any(ahead.into(), format!("{ahead} evicted ticks")),
         ];
         refused(&Forged::of_expiring(clock), &shown, &words.each_ref().map(String::as_str));
     }

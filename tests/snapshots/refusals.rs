@@ -175,7 +175,11 @@ fn each_forged_field_of_a_growable_filter_is_refused_for_its_reason() {
         (f64::NAN, "NaN"),
     ] {
         let shown = format!("Damaged(InvalidLoadWhileGrowing {{ load_while_growing: {load:?} }}");
-        refused(&with_head(19, &load.to_le_bytes()), &shown, &[&format!(" of {declared}, "), "from 0.7 to 0.95"]);
+        refused(
+            &with_head(19, &load.to_le_bytes()),
+            &shown,
+            &["is damaged", &format!(" of {declared}, "), "from 0.7 to 0.95"],
+        );
     }
     // Sizes that a filter can have, but not one with these words.
     let buckets = genuine.buckets;

@@ -97,7 +97,7 @@ fn check_settings(ours: &FilterPlan, theirs: &FilterPlan) -> Result<(), AbsorbEr
     // The only table, or the largest one of a growable filter. (That may begin with more buckets than the other: for another
     // capacity, or with another load.)
     if ours.largest != theirs.largest {
-        return Err(AbsorbError::Layout { ours: ours.largest, theirs: theirs.largest });
+        return Err(AbsorbError::Layout { filter: ours.filter, ours: ours.largest, theirs: theirs.largest });
     }
     // Growable filters whose largest tables agree may differ at smaller sizes, or in which bits of a hash they store.
     if ours.classes != theirs.classes {
