@@ -1,4 +1,5 @@
-//! Where the system has no clock, as on `wasm32-unknown-unknown`, a filter of a time works with a clock of the caller's.
+//! Where the system has no clock, as on `wasm32-unknown-unknown`, a filter of a time and a rate limiter work with a clock of the
+//! caller's.
 //!
 //! In this program, the system's clock fails in a thread that asks for it.
 #![cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
@@ -9,7 +10,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{RecentBuilder, RecentCuckooFilter};
+use concurrent_cuckoo_filter::{CuckooRateLimiter, LimiterBuilder, RecentBuilder, RecentCuckooFilter};
 use support::{Seeded, seeded};
 
 type Filter = RecentCuckooFilter<u64, Seeded>;
@@ -88,6 +89,58 @@ fn what_needs_no_time_reads_no_clock() {
     untimed(|| {
         let last = Filter::builder_with_hasher(seeded(1)).last(10).build().unwrap();
         assert!(last.insert(&1) && last.contains(&1));
+    });
+}
+
+type Limiter = CuckooRateLimiter<u64, Seeded>;
+
+fn limiter() -> LimiterBuilder<u64, Seeded> {
+    Limiter::builder_with_hasher(seeded(1)).allow(2, Duration::from_secs(60)).capacity(1000)
+}
+
+/// The same for a rate limiter.
+#[test]
+fn a_limiter_with_a_clock_of_its_own_never_asks_for_the_systems_time() {
+    untimed(|| {
+        let own = limiter().clock(|| Duration::from_secs(7)).build().unwrap();
+        assert!(own.check_n(&1, 2).is_ok() && own.check(&1).is_err() && own.remove(&1));
+        assert!(own.check_with(&1, &own.quota(1, Duration::from_secs(60), 1).unwrap()).is_ok());
+        let mut answers = Vec::new();
+        own.check_batch(&[1, 2], &mut answers);
+        assert_eq!((answers.len(), own.in_debt()), (2, 2));
+        let later = own.with_clock(|| Duration::ZERO);
+        assert_eq!(later.peek(&2).remaining, 1);
+    });
+    let limiter = untimed(|| {
+        assert!(limiter().plan().is_ok());
+        let limiter = limiter().build().unwrap();
+        let _ = (limiter.limits(), limiter.stats(), limiter.plan(), limiter.len(), format!("{limiter:?}"));
+        limiter
+    });
+    assert!(without_clock(|| limiter.check(&1)).is_none(), "it needs the time");
+    assert!(limiter.check_n(&1, 2).is_ok() && limiter.check(&1).is_err(), "the clock is back");
+}
+
+#[cfg(feature = "snapshot")]
+#[test]
+fn a_limiter_is_saved_and_loaded_without_the_systems_time() {
+    use concurrent_cuckoo_filter::Loader;
+
+    let saved = |limiter: &Limiter| {
+        let mut bytes = Vec::new();
+        limiter.save(&mut bytes).unwrap();
+        bytes
+    };
+    untimed(|| {
+        let own = limiter().clock(|| Duration::from_secs(7)).build().unwrap();
+        assert!(own.check(&1).is_ok());
+        let loader = Loader::<Limiter, _>::new(seeded(1), usize::MAX);
+        let loaded = loader.clone().clock(|| Duration::ZERO).load(&saved(&own)[..]).unwrap().filter;
+        assert_eq!(loaded.peek(&1).remaining, 1);
+        // One that goes by the system's clock, and has not asked for the time yet, can be saved too.
+        let again = loader.load(&saved(&own)[..]).unwrap().filter;
+        let again = Limiter::load(&saved(&again)[..], seeded(1), usize::MAX).unwrap().with_clock(|| Duration::ZERO);
+        assert_eq!(again.peek(&1).remaining, 1);
     });
 }
 

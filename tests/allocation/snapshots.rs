@@ -5,7 +5,11 @@ use std::sync::Arc;
 
 use super::support::scattered;
 use super::*;
-use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, LoadError, StableHashBuilder, Tick, View};
+use concurrent_cuckoo_filter::{
+    Advance, CuckooMaplet, CuckooRateLimiter, ExpiringCuckooFilter, LoadError, RecentCuckooFilter, StableHashBuilder,
+    Tick, View,
+};
+use std::time::Duration;
 
 type Filter = ConcurrentCuckooFilter<u64, StableHashBuilder>;
 
@@ -181,10 +185,19 @@ fn memory_refused_to_an_owned_save_is_an_error() {
         ConcurrentCuckooFilter::<u64>::builder().capacity(100).schema("numbers").hasher(state()).build().unwrap();
     let growable = Arc::new(GrowableCuckooFilter::<u64, _>::with_capacity_and_hasher(1000, state()));
     let [plain, named] = [filter(LAYOUTS[5], 100), named].map(Arc::new);
-    let begin: [(&str, &dyn Fn() -> bool); 3] = [
+    let maplet = Arc::new(CuckooMaplet::<u64>::builder().capacity(100).value_bits(4).build().unwrap());
+    let expiring = Arc::new(ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime_in_ticks(3).build().unwrap());
+    let recent = Arc::new(RecentCuckooFilter::<u64>::builder().last(100).build().unwrap());
+    let limiter = CuckooRateLimiter::<u64>::builder().allow(1, Duration::from_secs(1)).capacity(100);
+    let limiter = Arc::new(limiter.build().unwrap());
+    let begin: [(&str, &dyn Fn() -> bool); 7] = [
         ("plain", &|| plain.begin_save_owned().is_ok()),
         ("named", &|| named.begin_save_owned().is_ok()),
         ("growable", &|| growable.begin_save_owned().is_ok()),
+        ("maplet", &|| maplet.begin_save_owned().is_ok()),
+        ("expiring", &|| expiring.begin_save_owned().is_ok()),
+        ("recent", &|| recent.begin_save_owned().is_ok()),
+        ("limiter", &|| limiter.begin_save_owned().is_ok()),
     ];
     for (name, begin) in begin {
         let (begun, requests) = watch(begin);

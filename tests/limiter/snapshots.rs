@@ -48,6 +48,63 @@ fn debts_go_on_after_a_restart() {
     }
 }
 
+/// A loaded limiter owes what the saved one did, whatever its clock shows.
+#[test]
+fn a_save_has_the_digest_of_the_loaded_limiter() {
+    let digest = |limiter: &Limiter| limiter.begin_save().expect("memory").digest().expect("memory");
+    let (limiter, clock) = with_clock(builder());
+    assert_eq!(digest(&limiter), digest(&with_clock(builder()).0), "both are empty");
+    for second in [0, 1, 7, 100] {
+        clock.set(Duration::from_secs(second));
+        (0..300).for_each(|key| limiter.check_n(&(second + key), 3).expect("20 are allowed"));
+        let of_then = digest(&limiter);
+        let loaded = Limiter::load(&saved(&limiter)[..], seeded(1), 1 << 20).expect("it is valid");
+        assert_eq!(of_then, digest(&loaded), "after {second} s");
+        limiter.check(&(second + 7)).expect("20 are allowed");
+        assert_ne!(of_then, digest(&limiter), "a key owes more");
+    }
+}
+
+/// The clock runs for nearly a tick, and goes back; and then the limiter gets another clock, or is saved and loaded. Its time
+/// stands still when the clock goes back, so a debt is repaid when the clock has run for as long as it lasts.
+#[test]
+fn a_clock_that_goes_back_takes_no_time_off_the_debts() {
+    for is_saved in [false, true] {
+        for (step, back) in [(140, 140), (140, 0), (290, 140), (700, 700)].map(|both: (u64, u64)| both) {
+            let clock = Clock::default();
+            let own = || {
+                let clock = clock.clone();
+                move || clock.now()
+            };
+            clock.set(Duration::from_secs(1000));
+            let mut limiter = builder().clock(own()).build().expect("valid settings");
+            limiter.check_n(&7, 20).expect("20 are allowed");
+            let turns = (1..1000).find(|_| {
+                clock.advance(Duration::from_millis(step));
+                if limiter.peek(&7).remaining == 20 {
+                    return true;
+                }
+                clock.set(clock.now() - Duration::from_millis(back));
+                if is_saved {
+                    let loader = Loader::<Limiter, _>::new(seeded(1), 1 << 20).clock(own());
+                    limiter = loader.load(&saved(&limiter)[..]).expect("it is valid").filter;
+                } else {
+                    let other = builder().build().expect("valid settings");
+                    limiter = std::mem::replace(&mut limiter, other).with_clock(own());
+                }
+                false
+            });
+            // 20 requests are repaid in 12 s. What a turn loses is less than a millisecond.
+            let expected = 12_000u64.div_ceil(step);
+            let turns = turns.expect("the debt is repaid") as u64;
+            assert!(
+                (expected..=expected + 1).contains(&turns),
+                "{turns} turns of {step} ms, {back} ms back, saved: {is_saved}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_snapshot_says_what_it_is_of() {
     let (limiter, clock) = with_clock(builder());

@@ -212,7 +212,7 @@ impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
     /// - a schema: when it is given, when a builder is cloned, in `empty_like`, when an error names it, when it is returned
     ///   from a snapshot or kept by a `View`, and with each use if it is the name of a key type of more than 255 bytes;
     /// - the paths of files and the messages of errors, when they are made or displayed;
-    /// - what the caller's types allocate: a hasher that is cloned, or the clock of `RecentCuckooFilter::with_clock`.
+    /// - what the caller's types allocate: a hasher that is cloned, or the clock of a filter of recent keys or a rate limiter.
     pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
         let plan = self.settings.plan(self.settings.checked()?, 0, RateHolds::UpToCapacity)?;
         let table = plan.table().ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(plan.buckets) })?;
