@@ -17,10 +17,14 @@ mod support;
 use std::alloc::{self, GlobalAlloc, System};
 use std::cell::Cell;
 use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use address_limit::{has_ranges, is_limited, run_with_limit};
 use concurrent_cuckoo_filter::{
-    AbsorbError, BuildError, ConcurrentCuckooFilter, GrowableCuckooFilter, GrowableInsertError, ReserveError,
+    AbsorbError, BuildError, ConcurrentCuckooFilter, CuckooRateLimiter, GrowableCuckooFilter, GrowableInsertError,
+    RecentCuckooFilter, ReserveError,
 };
 use kinds::{Table, in_each_layout};
 use support::{LAYOUTS, Layout, scattered};
@@ -363,6 +367,88 @@ fn memory_that_a_growable_filter_is_refused_is_an_error_that_names_the_size() {
         );
     }
 }
+
+/// Builds a filter of which each request for memory but the last, for the box around the table, is refused in turn. Returns it.
+fn refused_while_built<F>(build: impl Fn() -> Result<F, BuildError>, memory_usage: impl Fn(&F) -> usize) -> F {
+    drop(build());
+    let (filter, asked) = watch(|| build().unwrap());
+    assert_eq!(memory_usage(&filter), size_of::<F>() + asked.bytes);
+    assert!(asked.count > 1 && asked.last < 192, "{asked:?}");
+    for nth in 1..asked.count {
+        let error = refuse(nth, || build().map(drop)).expect_err("refused");
+        assert!(matches!(error, BuildError::OutOfMemory { .. }), "request {nth}: {error}");
+    }
+    filter
+}
+
+/// Filters of recent keys: no operation asks for memory, and filters with other windows survive each refusal.
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn recent_keys_ask_for_memory_when_a_filter_is_built_and_no_later() {
+    let build = || RecentCuckooFilter::<u64>::builder().last(1000).build();
+    let filter = refused_while_built(build, |filter| filter.stats().memory_usage);
+    let mut answers = Vec::with_capacity(100);
+    let ((), asked) = watch(|| {
+        for key in 0..5000 {
+            filter.insert(&key);
+            filter.insert_or_renew(&(key / 2));
+            assert!(filter.contains(&key) || key > 0);
+            filter.remove(&(key + 1));
+        }
+        filter.insert_batch(&[1, 2, 3], &mut answers);
+        filter.contains_batch(&[1, 2, 3], &mut answers);
+        assert!(filter.recent_len() > 900);
+        filter.clear();
+    });
+    assert_eq!(asked.count, 0, "{asked:?}");
+    (0..1000).for_each(|key| _ = filter.insert(&key));
+    for other in [|filter: &Recent| filter.empty_like(), |filter: &Recent| filter.empty_like_last(500)] {
+        let other = refused_while_built(|| other(&filter), |filter| filter.stats().memory_usage);
+        let (added, asked) = watch(|| other.unite(&filter));
+        assert!(added.unwrap() > 400 && asked.count > 0);
+        other.clear();
+        for nth in 1..=asked.count {
+            let error = refuse(nth, || other.unite(&filter)).expect_err("refused");
+            assert!(matches!(error, AbsorbError::OutOfMemory { absorbed: 0, .. }), "request {nth}: {error}");
+        }
+        assert!(other.is_empty() && (0..1000).all(|key| filter.contains(&key)));
+    }
+}
+
+/// Rate limiters: no operation asks for memory, also in a flood, and when debts are repaid.
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn limiters_ask_for_memory_when_they_are_built_and_no_later() {
+    let time = Arc::new(AtomicU64::new(0));
+    let build = || {
+        let clock = Arc::clone(&time);
+        let builder = CuckooRateLimiter::<u64>::builder().allow(100, Duration::from_secs(60)).burst(20).capacity(1000);
+        // The clock is one more request, of the caller's.
+        builder.clock(move || Duration::from_millis(clock.load(Ordering::Relaxed))).build()
+    };
+    let limiter = refused_while_built(
+        || CuckooRateLimiter::<u64>::builder().allow(100, Duration::from_secs(60)).capacity(1000).build(),
+        |limiter| limiter.stats().memory_usage,
+    );
+    assert!(limiter.check(&1).is_ok());
+    let limiter = build().unwrap();
+    let quota = limiter.quota(50, Duration::from_secs(60), 5).unwrap();
+    let mut answers = Vec::with_capacity(100);
+    let ((), asked) = watch(|| {
+        for key in 0..20_000 {
+            time.store(key, Ordering::Relaxed);
+            assert!(limiter.check(&key).is_ok() && limiter.check_n(&key, 30).is_err());
+            assert!(limiter.check_with(&(key / 2), &quota).is_ok() || limiter.peek(&(key / 2)).remaining < 20);
+            limiter.remove(&(key / 3));
+        }
+        limiter.check_batch(&[1, 2, 3], &mut answers);
+        assert!(limiter.in_debt() > 500);
+        limiter.clear();
+    });
+    assert_eq!(asked.count, 0, "{asked:?}");
+}
+
+type Recent = RecentCuckooFilter<u64>;
 
 /// `empty_like`, `absorb` and `unite`.
 fn survives_refusals<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64) -> u64) {

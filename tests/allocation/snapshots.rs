@@ -1,7 +1,6 @@
 //! What saves and loads ask of the allocator.
 
 use std::io;
-use std::sync::Arc;
 
 use super::support::scattered;
 use super::*;
@@ -9,7 +8,6 @@ use concurrent_cuckoo_filter::{
     Advance, CuckooMaplet, CuckooRateLimiter, ExpiringCuckooFilter, LoadError, RecentCuckooFilter, StableHashBuilder,
     Tick, View,
 };
-use std::time::Duration;
 
 type Filter = ConcurrentCuckooFilter<u64, StableHashBuilder>;
 
