@@ -39,6 +39,9 @@ pub enum LimitReason {
     Limit,
     /// The key owes nothing, but the limiter is full, and was built to
     /// [reject new keys](crate::LimiterBuilder::when_full) then.
+    ///
+    /// Up to [`capacity`](crate::CuckooRateLimiter::capacity) distinct keys may always owe something at a time, in any order and
+    /// from any threads. A limiter may take more, but which ones depends on the order.
     Full,
     /// The cost of the request is more than the burst: it can never be allowed.
     CostAboveBurst,
