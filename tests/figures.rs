@@ -259,6 +259,29 @@ fn the_largest_sizes_of_growable_filters() {
     assert_eq!((largest / 1_000_000_000, (most(0.001) as f64 / 1e9).round()), (20, 10.0));
 }
 
+/// How far a filter grows beyond the keys that were expected, up to the largest sizes.
+#[test]
+fn a_filter_grows_to_eight_times_the_keys_that_were_expected() {
+    let builder = |keys, rate| GrowableCuckooFilter::<u64>::builder().expected_keys(keys).false_positive_rate(rate);
+    // The hundredths of a billion keys up to which all filters do.
+    let billions = |rate| {
+        let grows = |&keys: &usize| {
+            builder(keys, rate).plan().is_ok_and(|plan| plan.max_capacity.expect("it grows") >= 8 * keys)
+        };
+        assert!([1, 1000, 1_000_000].iter().all(grows), "{rate}");
+        (1..).map(|hundredths| hundredths * 10_000_000).take_while(grows).count() as f64 / 100.0
+    };
+    let (low, default) = (billions(1e-6), billions(0.001));
+    assert!((1..=6).all(|exponent| billions(10f64.powi(-exponent)) >= low), "the others come later");
+    let settings = include_str!("../src/filter/growable/builder.rs").replace("///", "");
+    let from = format!("from {low:.1} billion expected keys on at 10⁻⁶, and from {default:.1} billion on at 0.1%");
+    assert_says(&settings, &from);
+    assert_says(
+        include_str!("../src/guide/growth.md"),
+        &format!("Above {:.0} million expected keys at 10⁻⁶, or {default:.1} billion", (low * 10.0).round() * 100.0),
+    );
+}
+
 /// What a growable filter uses at each size. Its buckets are counted, and its keys are not inserted.
 #[test]
 #[cfg_attr(miri, ignore = "tables of megabytes")]
