@@ -104,8 +104,14 @@ fn the_error_of_a_limit_advises_what_helps() {
     not(1000, 20, "or build the limiter with more ticks per request for quotas that are faster than its own limit");
     assert!(builder.clone().ticks_per_request(10).build().unwrap().quota(1000, minute, 20).is_ok());
     let slow = "or build the limiter with the limit and burst that take longest to repay";
-    not(1, 20, slow);
-    not(10, 20, slow);
+    not(1, 20, &format!("its longest debt; ask for a higher limit, {slow}"));
+    not(
+        10,
+        20,
+        &format!(
+            "a burst of 20 requests of 40 ticks each is too large: the limit is 2; ask for a smaller burst, {slow}"
+        ),
+    );
     let slower = builder.clone().allow(10, minute).ticks_per_request(40).build().unwrap();
     assert!(slower.quota(10, minute, 20).is_ok() && slower.quota(100, minute, 20).is_ok());
     not(100, 50, slow);

@@ -195,10 +195,10 @@ messages! {
          or one by empty_like of the other (each with_capacity and each builder draws a new key)";
     #[cfg(feature = "snapshot")]
     Self::Schema { ours, theirs } =>
-        "this filter has the schema {ours:?}, and the filter to absorb has {theirs:?}; if their keys are the same, \
+        "this filter has the schema {ours:?}, and the other has {theirs:?}; if their keys are the same, \
          build both with one schema";
     Self::Layout { filter, ours, theirs } =>
-        "this filter has {ours}, and the filter to absorb has {theirs}; {}", match filter {
+        "this filter has {ours}, and the other has {theirs}; {}", match filter {
             FilterKind::Recent => "for another window, build one by empty_like_last or empty_like_within of the other, or insert \
                 into both until the other's window is over",
             _ => "build both with the same settings, or one by empty_like of the other",
@@ -210,10 +210,10 @@ messages! {
         "this filter holds {ours}, and the other {theirs}, so how much longer a key is to stay cannot be converted; build \
          both with last or both with within, or insert into both until the other's window is over";
     Self::Resolution { ours, theirs } =>
-        "a tick of this filter is {}, and one of the filter to absorb is {}; build both with the same resolution",
+        "a tick of this filter is {}, and one of the other is {}; build both with the same resolution",
         Time(*ours), Time(*theirs);
     Self::Lifetime { ours, theirs } =>
-        "entries of this filter live for {ours} tick{} at most, and those of the filter to absorb for {theirs}; build \
+        "entries of this filter live for {ours} tick{} at most, and those of the other for {theirs}; build \
          both for the longer lifetime", s(*ours);
     Self::ClockBehind { ours: None, theirs } =>
         "the clock of this filter is not set, and the other is at tick {theirs}; call advance_to(Tick::new({theirs})) \

@@ -103,12 +103,25 @@ impl fmt::Display for QuotaError {
                 "; ask for a lower limit, or build the limiter with more ticks per request for quotas that are faster than its \
                  own limit"
             }
-            Self::TooSlow { .. } | Self::BurstTooLarge { .. } => {
-                "; ask for less, or build the limiter with the limit and burst that take longest to repay"
+            Self::TooSlow { .. } => {
+                "; ask for a higher limit, or build the limiter with the limit and burst that take longest to repay"
+            }
+            Self::BurstTooLarge { .. } => {
+                "; ask for a smaller burst, or build the limiter with the limit and burst that take longest to repay"
             }
             Self::Inexact { .. } => "; ask for that, or build the limiter with more ticks per request",
             Self::ZeroTicks => "; ask for 1 or more",
         })
+    }
+}
+
+/// A limit that was asked for.
+struct Asked(u32, Duration);
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(limit, period) = *self;
+        write!(f, "a limit of {limit} request{} per {}", s(limit.into()), Time(period))
     }
 }
 
@@ -117,32 +130,32 @@ impl QuotaError {
     fn fmt_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Invalid { limit, period, burst } => {
-                write!(f, "a limit of {limit} requests per {} with a burst of {burst} was asked for", Time(period))
+                write!(f, "{} with a burst of {burst} was asked for", Asked(limit, period))
             }
             Self::TooFast { limit, period, shortest, ticks_per_request: ticks } => write!(
                 f,
-                "a limit of {limit} requests per {} is too fast: the shortest time per request is {}, that of {ticks} tick{}",
-                Time(period),
+                "{} is too fast: the shortest time per request is {}, that of {ticks} tick{}",
+                Asked(limit, period),
                 Time(shortest),
                 s(ticks)
             ),
             Self::TooSlow { limit, period, longest } => write!(
                 f,
-                "a limit of {limit} requests per {} is too slow for this limiter: one request would be owed for longer than {}, \
-                 its longest debt",
-                Time(period),
+                "{} is too slow for this limiter: one request would be owed for longer than {}, its longest debt",
+                Asked(limit, period),
                 Time(longest)
             ),
             Self::BurstTooLarge { burst, ticks_per_request: ticks, largest } => write!(
                 f,
-                "a burst of {burst} requests of {ticks} tick{} each is too large: the limit is {largest}",
+                "a burst of {burst} request{} of {ticks} tick{} each is too large: the limit is {largest}",
+                s(burst.into()),
                 s(ticks)
             ),
             Self::Inexact { limit, period, tick, interval } => write!(
                 f,
-                "a limit of {limit} requests per {} is not a whole number of ticks of {}: the next possible time per request is \
-                 {}, more than a sixteenth longer",
-                Time(period),
+                "{} is not a whole number of ticks of {} per request: the next possible time per request is {}, more than a \
+                 sixteenth longer",
+                Asked(limit, period),
                 Time(tick),
                 Time(interval)
             ),
