@@ -169,8 +169,8 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
     /// and since less is held in addition, the filter gets *smaller*: at a rate of one in a million, a million keys take 44.9
     /// bits each at 8%, 41.6 at 4% and 40.2 at 2%. Where the bits are missing, it gets larger
     /// ([`false_positive_rate`](Self::false_positive_rate) has a table): at the default rate 19.5, 25.0 and 24.2. The price
-    /// is time. Each time that a group expires, inserts pass over the whole table to remove it. An insert takes 1.4 to 1.5
-    /// times as many instructions at 4% as at 8%, and 1.8 to 2.2 times as many at 2%.
+    /// is time. Each time that a group expires, inserts pass over the whole table to remove it. An insert takes 1.3 to 1.5
+    /// times as many instructions at 4% as at 8%, and 1.7 to 2.2 times as many at 2% (with 10,000 to a million keys).
     pub fn tolerance(mut self, share: f64) -> Self {
         self.tolerance = share;
         self
