@@ -1,11 +1,16 @@
 //! The network between two programs, which fails as networks do.
 
 use std::collections::HashSet;
-use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use std::{io, thread};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
 
 /// What becomes of the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,13 +29,21 @@ pub(crate) enum Mode {
     Twice,
 }
 
+#[derive(Default)]
 struct Shared {
-    to: SocketAddr,
     mode: Mutex<Mode>,
-    /// Members of etcd whose requests are cut off, by the identifier that they send.
+    /// Members of etcd that get no connection, by the identifier that they send.
     blocked: Mutex<HashSet<String>>,
-    /// Both ends of all connections, while they last.
-    streams: Mutex<Vec<Weak<TcpStream>>>,
+    /// Closes all connections.
+    cut: watch::Sender<()>,
+}
+
+impl Shared {
+    /// Whether this is a request of a member that gets no connection.
+    fn blocks(&self, request: &[u8]) -> bool {
+        let (blocked, request) = (self.blocked.lock().unwrap(), || String::from_utf8_lossy(request));
+        blocked.iter().any(|member| request().contains(&format!("X-Server-From: {member}\r\n")))
+    }
 }
 
 /// A port that leads to another one, as long as this process lives.
@@ -40,25 +53,20 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    pub(crate) fn start(listener: TcpListener, to: SocketAddr) -> Self {
-        let address = listener.local_addr().unwrap();
-        let (mode, blocked, streams) = Default::default();
-        let shared = Arc::new(Shared { to, mode, blocked, streams });
-        let accepting = Arc::clone(&shared);
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                // What can't be served is closed.
-                _ = client.and_then(|client| serve(client, &accepting));
-            }
-        });
+    pub(crate) fn start(listener: std::net::TcpListener, to: SocketAddr) -> Self {
+        let (address, shared) = (listener.local_addr().unwrap(), Arc::new(Shared::default()));
+        listener.set_nonblocking(true).unwrap();
+        let accepting = accept(listener, to, Arc::clone(&shared));
+        // In a thread of its own, because tests block theirs.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        thread::spawn(move || runtime.block_on(accepting));
         Self { address, shared }
     }
 
     pub(crate) fn set(&self, mode: Mode) {
         *self.shared.mode.lock().unwrap() = mode;
         if mode == Mode::Cut {
-            let streams = std::mem::take(&mut *self.shared.streams.lock().unwrap());
-            streams.iter().filter_map(Weak::upgrade).for_each(|stream| close(&stream));
+            self.shared.cut.send_replace(());
         }
     }
 
@@ -72,105 +80,70 @@ impl Proxy {
         let mut blocked = self.shared.blocked.lock().unwrap();
         if is_blocked {
             blocked.insert(member.to_owned());
+            self.shared.cut.send_replace(());
         } else {
             blocked.remove(member);
         }
     }
 }
 
-fn close(stream: &TcpStream) {
-    // It may be closed already.
-    _ = stream.shutdown(Shutdown::Both);
-}
-
-fn serve(client: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
-    if *shared.mode.lock().unwrap() == Mode::Cut {
-        return Ok(());
-    }
-    let (client, server) = (Arc::new(client), Arc::new(TcpStream::connect(shared.to)?));
-    let sender = Arc::new(OnceLock::new());
-    {
-        let mut streams = shared.streams.lock().unwrap();
-        streams.retain(|stream| stream.strong_count() > 0);
-        streams.extend([&client, &server].map(Arc::downgrade));
-    }
-    for (from, to, is_answer) in [(&client, &server, false), (&server, &client, true)] {
-        from.set_nodelay(true)?;
-        let (from, to) = (Arc::clone(from), Arc::clone(to));
-        let (shared, sender) = (Arc::clone(shared), Arc::clone(&sender));
-        thread::spawn(move || {
-            // Either way it ends.
-            _ = carry(&from, &to, is_answer, &shared, &sender);
-            close(&from);
-            close(&to);
-        });
-    }
-    Ok(())
-}
-
-fn carry(
-    from: &TcpStream,
-    to: &TcpStream,
-    is_answer: bool,
-    shared: &Shared,
-    sender: &OnceLock<String>,
-) -> io::Result<()> {
-    // What is late keeps its distances: so a request that is given up comes before the word that it was.
-    let (sent, arriving) = mpsc::channel();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            if deliver(to, arriving).is_err() {
-                _ = from.shutdown(Shutdown::Both);
+async fn accept(listener: std::net::TcpListener, to: SocketAddr, shared: Arc<Shared>) {
+    let listener = TcpListener::from_std(listener).unwrap();
+    loop {
+        let Ok((client, _)) = listener.accept().await else { continue };
+        let (shared, mut cut) = (Arc::clone(&shared), shared.cut.subscribe());
+        tokio::spawn(async move {
+            // What can't be served is closed.
+            tokio::select! {
+                _ = serve(client, to, &shared) => {}
+                _ = cut.changed() => {}
             }
         });
-        receive(from, sent, is_answer, shared, sender)
-    })
-}
-
-/// Sends each of these bytes when it is due.
-fn deliver(mut to: &TcpStream, arriving: mpsc::Receiver<(Instant, Vec<u8>)>) -> io::Result<()> {
-    for (due, bytes) in arriving {
-        thread::sleep(due.saturating_duration_since(Instant::now()));
-        to.write_all(&bytes)?;
     }
-    Ok(())
 }
 
-fn receive(
-    mut from: &TcpStream,
-    sent: mpsc::Sender<(Instant, Vec<u8>)>,
-    is_answer: bool,
-    shared: &Shared,
-    sender: &OnceLock<String>,
-) -> io::Result<()> {
-    let (mut buffer, mut is_silent) = (vec![0; 1 << 16], false);
-    loop {
-        let read = from.read(&mut buffer)?;
-        let (bytes, mode) = (&buffer[..read], *shared.mode.lock().unwrap());
-        if !is_answer {
-            sender.get_or_init(|| member_of(bytes));
-        }
-        let is_blocked = sender.get().is_some_and(|sender| shared.blocked.lock().unwrap().contains(sender));
-        if read == 0 || mode == Mode::Cut || is_blocked {
-            return Ok(());
-        }
-        is_silent |= mode == Mode::Silent || (mode == Mode::SilentAnswers && is_answer);
-        let late = if let Mode::Late(time) = mode { time } else { Duration::ZERO };
-        let times = match mode {
-            _ if is_silent => 0,
-            Mode::Twice if is_answer => 2,
-            _ => 1,
-        };
-        for _ in 0..times {
-            if sent.send((Instant::now() + late, bytes.to_vec())).is_err() {
+/// Carries both directions until one of them ends.
+async fn serve(client: TcpStream, to: SocketAddr, shared: &Shared) -> io::Result<()> {
+    let server = TcpStream::connect(to).await?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+    tokio::select! {
+        done = carry(from_client, to_server, false, shared) => done,
+        done = carry(from_server, to_client, true, shared) => done,
+    }
+}
+
+async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, is_answer: bool, shared: &Shared) -> io::Result<()> {
+    // What is late keeps its distances: so a request that is given up comes before the word that it was.
+    let (sent, mut arriving) = mpsc::unbounded_channel::<(Instant, Vec<u8>)>();
+    let receive = async move {
+        let (mut buffer, mut is_silent) = (vec![0; 1 << 16], false);
+        loop {
+            let read = from.read(&mut buffer).await?;
+            let (bytes, mode) = (&buffer[..read], *shared.mode.lock().unwrap());
+            if read == 0 || mode == Mode::Cut || (!is_answer && shared.blocks(bytes)) {
                 return Ok(());
             }
+            is_silent |= mode == Mode::Silent || (mode == Mode::SilentAnswers && is_answer);
+            let late = if let Mode::Late(time) = mode { time } else { Duration::ZERO };
+            let times = match mode {
+                _ if is_silent => 0,
+                Mode::Twice if is_answer => 2,
+                _ => 1,
+            };
+            for _ in 0..times {
+                // Its receiver lives as long.
+                _ = sent.send((Instant::now() + late, bytes.to_vec()));
+            }
         }
-    }
-}
-
-/// The member of etcd that sends this request.
-fn member_of(request: &[u8]) -> String {
-    let head = String::from_utf8_lossy(request);
-    head.lines().find_map(|line| line.strip_prefix("X-Server-From: ")).unwrap_or_default().trim().to_owned()
+    };
+    let deliver = async {
+        while let Some((due, bytes)) = arriving.recv().await {
+            sleep_until(due).await;
+            to.write_all(&bytes).await?;
+        }
+        Ok(())
+    };
+    tokio::try_join!(receive, deliver).map(drop)
 }
