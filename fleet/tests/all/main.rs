@@ -1,12 +1,11 @@
 //! Tests of the fleet with real clusters of etcd, whose members, disks and network fail. `ci/fleet` runs them.
 
-mod deletions;
 mod faults;
 mod load;
-mod login;
+mod losses;
 mod nodes;
 mod operations;
 mod program;
-mod restores;
 mod storm;
 mod support;
+mod tls;

@@ -1,8 +1,6 @@
 //! Nodes for tests: in this process, with clocks that the tests set, and as processes.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -166,8 +164,6 @@ pub(crate) struct Program {
     pub(crate) process: Process,
     pub(crate) address: String,
     agent: Agent,
-    log: PathBuf,
-    _folder: tempfile::TempDir,
 }
 
 /// The program, without variables of this process.
@@ -187,16 +183,12 @@ impl Program {
         node
     }
 
-    /// A node with these options and variables, which may not be ready yet. Its standard output is closed as soon as the
-    /// address is read.
+    /// A node with these options and variables, which may not be ready yet.
     pub(crate) fn begin(etcd: &str, options: &[&str], variables: &[(&str, &str)]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("log");
-        let file = fs::File::create(&log).unwrap();
-        let node = Self::begin_logging(etcd, options, variables, file.into());
-        Self { log, _folder: folder, ..node }
+        Self::begin_logging(etcd, options, variables, Stdio::null())
     }
 
+    /// The same, with this log. Its standard output is closed as soon as the address is read.
     pub(crate) fn begin_logging(etcd: &str, options: &[&str], variables: &[(&str, &str)], log: Stdio) -> Self {
         let mut command = command(&["node", "--listen", "127.0.0.1:0", "--etcd", etcd]);
         command.args(options).envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(log);
@@ -206,8 +198,7 @@ impl Program {
         let address = line.trim().strip_prefix("listening on ").expect("it starts").to_owned();
         let agent = Agent::config_builder().http_status_as_error(false);
         let agent = agent.timeout_global(Some(Duration::from_secs(60))).build().into();
-        let folder = tempfile::tempdir().unwrap();
-        Self { process: Process(child), address, agent, log: folder.path().join("none"), _folder: folder }
+        Self { process: Process(child), address, agent }
     }
 
     pub(crate) fn wait_until_ready(&self) {
@@ -255,7 +246,8 @@ impl Program {
         kill_process(Pid::from_child(&self.process.0), signal).unwrap();
     }
 
-    pub(crate) fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap()
+    /// Waits until it has ended, with status 0.
+    pub(crate) fn ends(mut self) {
+        assert!(self.process.0.wait().unwrap().success());
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
+use std::time::Duration;
 
-use fleet::SharedArguments;
-use serde_json::Value;
+use fleet::{Etcd, SharedArguments};
 
 use crate::nodes::{Program, SMALL, found};
 use crate::support::cluster::Cluster;
@@ -46,11 +46,9 @@ fn try_to_run(name: &'static str, cluster: &Cluster, variables: &[(&str, &str)])
     command.output().unwrap()
 }
 
-fn waiting(node: &Program, why: &str) -> Value {
-    wait("the node to wait", || {
-        let health = node.get("/healthz").1;
-        health["why"].as_str().is_some_and(|said| said.contains(why)).then_some(health)
-    })
+/// Waits until `/healthz` says this.
+fn says(node: &Program, why: &str) {
+    wait(why, || node.get("/healthz").1["why"].as_str().is_some_and(|said| said.contains(why)).then_some(()));
 }
 
 fn three(cluster: &Cluster) -> [Program; 3] {
@@ -68,7 +66,8 @@ fn all_reject(nodes: &[Program], token: &str) {
 /// One test, so that it can tell at the end that no block was left out.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operators_page_says_what_works() {
-    let Some(mut cluster) = Cluster::start(3, &["--quota-backend-bytes", "6000000"]) else { return };
+    let options = ["--quota-backend-bytes", "6000000", "--auth-token-ttl", "3"];
+    let Some(mut cluster) = Cluster::start(3, &options) else { return };
     found(&cluster, &SMALL).await;
     let mut nodes = three(&cluster);
     assert_eq!(nodes[0].revoke("alice"), 201);
@@ -84,7 +83,7 @@ async fn the_operators_page_says_what_works() {
     replace_a_member(&mut cluster, &nodes);
     let nodes = three(&cluster);
     accept_a_mass_deletion(&cluster, &nodes);
-    restore_a_backup(&mut cluster, &nodes);
+    restore_a_backup(&mut cluster, &nodes).await;
     go_on_with_one_member(&mut cluster, &nodes);
     let run = RUN.lock().unwrap().clone();
     assert_eq!(run, blocks().map(|(name, _)| name).collect());
@@ -104,6 +103,11 @@ fn make_space(cluster: &Cluster, nodes: &[Program]) {
     cluster.fill();
     wait("an error", || (nodes[0].revoke("bob") == 503).then_some(()));
     all_reject(nodes, "alice");
+    // A node starts all the same. It says at once why it can't revoke, not when its patience is over.
+    let new = Program::ready(&cluster.urls(0), &["--patience", "10min"]);
+    assert_eq!((new.protected("alice"), new.protected("fine")), (401, 200));
+    let (status, body) = new.ask("PUT", "/revoked", &[], "{\"token\": \"bob\"}");
+    assert!(status == 503 && body["error"].as_str().unwrap().contains("space exceeded"), "{body}");
     run("space", cluster, &[]);
     wait("space", || (nodes[0].revoke("bob") < 300).then_some(()));
     all_reject(nodes, "bob");
@@ -127,6 +131,13 @@ fn authenticate(cluster: &Cluster, nodes: &mut [Program; 3]) {
     restart(nodes, "fleet-1", "old");
     run("enable", cluster, &secrets);
     check(nodes, "after-on");
+    // A login that is not used for three seconds ends.
+    std::thread::sleep(Duration::from_secs(4));
+    check(nodes, "after-logins-have-ended");
+    let wrong =
+        Program::begin(&cluster.urls(0), &[], &[("FLEET_ETCD_USER", "fleet-1"), ("FLEET_ETCD_PASSWORD", "wrong")]);
+    says(&wrong, "authentication failed");
+    assert_eq!(wrong.ask("GET", "/protected", &["fine"], "").0, 503);
     run("new-user", cluster, &secrets);
     restart(nodes, "fleet-2", "new");
     run("old-user", cluster, &secrets);
@@ -152,7 +163,9 @@ fn replace_a_member(cluster: &mut Cluster, nodes: &[Program]) {
         // It asks one of them when it starts.
         [1, 2].into_iter().all(|nth| cluster.members_known_to(nth).contains(&peer_url)).then_some(())
     });
-    cluster.rejoin(0);
+    cluster.wipe(0);
+    cluster.restart_with(0, &["--initial-cluster-state", "existing"]);
+    cluster.wait_until_healthy(0);
     cluster.kill(1);
     wait("a change", || (nodes[1].revoke("carol") < 300).then_some(()));
     all_reject(nodes, "carol");
@@ -162,7 +175,7 @@ fn replace_a_member(cluster: &mut Cluster, nodes: &[Program]) {
 fn accept_a_mass_deletion(cluster: &Cluster, nodes: &[Program]) {
     cluster.ctl(&["del", "--prefix", "revoked/"]);
     for node in nodes {
-        waiting(node, "fleet accept");
+        says(node, "fleet accept");
         assert_eq!(node.ask("GET", "/protected", &["alice"], "").0, 503);
         assert_eq!((node.revoke("more"), node.get("/livez").0), (503, 200));
     }
@@ -174,7 +187,7 @@ fn accept_a_mass_deletion(cluster: &Cluster, nodes: &[Program]) {
     all_reject(nodes, "alice");
 }
 
-fn restore_a_backup(cluster: &mut Cluster, nodes: &[Program]) {
+async fn restore_a_backup(cluster: &mut Cluster, nodes: &[Program]) {
     let folder = tempfile::tempdir().unwrap();
     let backup = folder.path().join("backup").to_str().unwrap().to_owned();
     run("backup", cluster, &[("BACKUP", &backup)]);
@@ -189,10 +202,18 @@ fn restore_a_backup(cluster: &mut Cluster, nodes: &[Program]) {
     }
     cluster.launch_all();
     for node in nodes {
-        waiting(node, "fleet accept --from");
+        says(node, "fleet accept --from");
         wait("its memory to be too old", || (node.ask("GET", "/protected", &["fine"], "").0 == 503).then_some(()));
         assert_eq!(node.ask("GET", "/protected", &["late"], "").0, 503);
     }
+    // The commands go by a copy only if the operator names the cluster that has ended.
+    says(&Program::begin(&cluster.urls(0), &[], &[]), "fleet accept --from");
+    let etcd = Etcd::new(&cluster.urls(0));
+    for from in [None, Some("abc")] {
+        let why = fleet::accept(&etcd, "revoked", from, &SharedArguments::default()).await.unwrap_err();
+        assert!(why.contains("fleet accept --from") && why.contains("for good"), "{why}");
+    }
+    assert!(fleet::found(&etcd, "revoked", &SMALL).await.is_err());
     run("accept-from", cluster, &[]);
     nodes.iter().for_each(Program::wait_until_ready);
     assert_eq!((nodes[0].protected("alice"), nodes[0].protected("late")), (401, 200));
@@ -203,7 +224,8 @@ fn restore_a_backup(cluster: &mut Cluster, nodes: &[Program]) {
 fn go_on_with_one_member(cluster: &mut Cluster, nodes: &[Program]) {
     (0..3).for_each(|nth| cluster.kill(nth));
     // It may lack the last changes, which these nodes notice.
-    cluster.restart_alone(2);
+    cluster.restart_with(2, &["--force-new-cluster"]);
+    cluster.wait_until_healthy(2);
     run("accept", cluster, &[("ENDPOINTS", &cluster.endpoint(2))]);
     for token in ["late", "dave"] {
         wait("a change", || (nodes[0].revoke(token) < 300).then_some(()));

@@ -2,7 +2,7 @@
 //! choices of one.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use tokio::sync::RwLock;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::faults::{OF_MEMBERS, OF_THE_NETWORK};
 use crate::load::variable;
 use crate::nodes::{Local, SMALL, accept, found, key, now, until};
 use crate::support::cluster::Cluster;
-use crate::support::proxy::Mode;
 
 /// A token whose revocation was acknowledged.
 #[derive(Clone)]
@@ -26,13 +26,13 @@ struct Revoked {
 }
 
 /// What the tasks that revoke and ask share with the storm.
+#[derive(Default)]
 struct Load {
     nodes: [RwLock<Option<Arc<Local>>>; 3],
     revoked: Mutex<Vec<Revoked>>,
     wrong: Mutex<Vec<String>>,
     answers: AtomicUsize,
     unknown: AtomicUsize,
-    is_over: AtomicBool,
     /// Whoever revokes holds it to read; whoever holds it to write stops that.
     calm: RwLock<()>,
 }
@@ -45,9 +45,6 @@ impl Load {
     async fn revoke(self: Arc<Self>, writer: usize, mut chance: Rng) {
         for number in 0.. {
             sleep(Duration::from_millis(20)).await;
-            if self.is_over.load(Ordering::SeqCst) {
-                return;
-            }
             let _calm = self.calm.read().await;
             let (by, token) = (chance.usize(..3), format!("revoked-{writer}-{number}"));
             let Some(node) = self.node(by).await else { continue };
@@ -58,7 +55,7 @@ impl Load {
     }
 
     async fn ask(self: Arc<Self>, mut chance: Rng) {
-        while !self.is_over.load(Ordering::SeqCst) {
+        loop {
             sleep(Duration::from_millis(1)).await;
             let pick = {
                 let all = self.revoked.lock().unwrap();
@@ -95,6 +92,12 @@ impl Load {
         }
     }
 
+    async fn all_wait(&self) {
+        for nth in 0..3 {
+            self.node(nth).await.unwrap().waits_for_accept().await;
+        }
+    }
+
     async fn all_ready(&self) {
         for nth in 0..3 {
             if let Some(node) = self.node(nth).await {
@@ -118,37 +121,27 @@ async fn no_revoked_token_passes_in_a_storm() {
     let mut chance = Rng::with_seed(seed);
     let Some(mut cluster) = Cluster::start(3, &[]) else { return };
     found(&cluster, &SharedArguments { capacity: Some(1_000_000), ..SMALL }).await;
-    let load = Arc::new(Load {
-        nodes: [0, 1, 2].map(|nth| RwLock::new(Some(begin(&cluster, nth)))),
-        revoked: Mutex::default(),
-        wrong: Mutex::default(),
-        answers: AtomicUsize::new(0),
-        unknown: AtomicUsize::new(0),
-        is_over: AtomicBool::new(false),
-        calm: RwLock::default(),
-    });
+    let nodes = [0, 1, 2].map(|nth| RwLock::new(Some(begin(&cluster, nth))));
+    let load = Arc::new(Load { nodes, ..Load::default() });
     load.all_ready().await;
     let mut tasks = JoinSet::new();
     for writer in 0..4 {
         tasks.spawn(Arc::clone(&load).revoke(writer, chance.fork()));
         tasks.spawn(Arc::clone(&load).ask(chance.fork()));
     }
-    let (start, mut faults, mut times) = (Instant::now(), BTreeMap::<_, usize>::new(), Vec::new());
+    let (start, mut faults) = (Instant::now(), BTreeMap::<_, usize>::new());
     while start.elapsed() < length {
         let name = fault(&mut cluster, &load, &mut chance).await;
         *faults.entry(name).or_default() += 1;
         println!("{:.1?}: {name}", start.elapsed());
         if chance.bool() {
-            let over = Instant::now();
             load.all_ready().await;
-            times.push(over.elapsed());
         } else {
             sleep(Duration::from_millis(chance.u64(..1500))).await;
         }
         assert_eq!(*load.wrong.lock().unwrap(), Vec::<String>::new(), "FLEET_SEED={seed}, after {name}");
     }
-    load.is_over.store(true, Ordering::SeqCst);
-    tasks.join_all().await;
+    tasks.shutdown().await;
     load.all_ready().await;
     let revoked = load.revoked.lock().unwrap().clone();
     for nth in 0..3 {
@@ -158,56 +151,28 @@ async fn no_revoked_token_passes_in_a_storm() {
         }
     }
     assert_eq!(*load.wrong.lock().unwrap(), Vec::<String>::new());
-    times.sort();
     println!("{:.0?}: {} faults {faults:?}", start.elapsed(), faults.values().sum::<usize>());
     let (answers, unknown) = (load.answers.load(Ordering::Relaxed), load.unknown.load(Ordering::Relaxed));
     println!(
         "{answers} answers, of which {unknown} were errors, and none was wrong; {} tokens at the end",
         revoked.len()
     );
-    println!("all nodes ready after a fault: median {:.1?}, at most {:.1?}", times.get(times.len() / 2), times.last());
 }
 
 /// One fault, and its end.
 async fn fault(cluster: &mut Cluster, load: &Load, chance: &mut Rng) -> &'static str {
-    let (member, nth) = (chance.usize(..3), chance.usize(..3));
+    let nth = chance.usize(..3);
     let a_while = Duration::from_millis(100 + chance.u64(..3000));
-    let modes = [Mode::Silent, Mode::SilentAnswers, Mode::Cut, Mode::Twice, Mode::Late(a_while / 4)];
     match chance.usize(..14) {
-        0 => {
-            let leader = cluster.leader();
-            cluster.kill(leader);
+        of @ 0..=6 => {
+            let fault = if of < 4 { &OF_MEMBERS[of] } else { chance.choice(&OF_THE_NETWORK).unwrap() };
+            let others = chance.usize(..3) == 0;
+            let hit = if chance.bool() { cluster.leader() } else { nth };
+            let members: Vec<_> = (0..3).filter(|nth| *nth == hit || others).collect();
+            members.iter().for_each(|nth| (fault.begin)(cluster, *nth));
             sleep(a_while).await;
-            cluster.restart(leader);
-            "the leader is killed"
-        }
-        1 => {
-            cluster.members[member].fill_disk();
-            sleep(a_while).await;
-            cluster.restart(member);
-            "a member's disk is full"
-        }
-        2 => {
-            cluster.pause(member, true);
-            sleep(a_while).await;
-            cluster.pause(member, false);
-            "a member stops for a while"
-        }
-        3 => {
-            cluster.isolate(member, true);
-            sleep(a_while).await;
-            cluster.isolate(member, false);
-            "a member is cut off from the others"
-        }
-        4..=6 => {
-            for (other, of) in cluster.members.iter().enumerate() {
-                if other == member || chance.usize(..3) == 0 {
-                    of.clients.set(modes[chance.usize(..modes.len())]);
-                }
-            }
-            sleep(a_while).await;
-            cluster.members.iter().for_each(|member| member.clients.mend());
-            "the network to some members"
+            members.iter().for_each(|nth| (fault.end)(cluster, *nth));
+            fault.name
         }
         7 => {
             *load.nodes[nth].write().await = None;
@@ -242,7 +207,7 @@ async fn fault(cluster: &mut Cluster, load: &Load, chance: &mut Rng) -> &'static
         }
         12 => {
             load.all_follow(cluster).await;
-            let calm = load.calm.write().await;
+            let _calm = load.calm.write().await;
             // Until nodes hear of it, the token may pass: that is a limit.
             let lost = load.revoked.lock().unwrap().pop();
             if let Some(Revoked { token, .. }) = lost {
@@ -252,37 +217,30 @@ async fn fault(cluster: &mut Cluster, load: &Load, chance: &mut Rng) -> &'static
                 } else {
                     cluster.ctl(&["put", &key, "damaged!!"])
                 };
-                for nth in 0..3 {
-                    load.node(nth).await.unwrap().waits_for_accept().await;
-                }
+                load.all_wait().await;
                 cluster.ctl(&["del", &key]);
                 accept(cluster).await;
                 load.all_ready().await;
             }
-            drop(calm);
             "a client outside the fleet damages or deletes a record"
         }
         _ => {
             load.all_ready().await;
             let calm = load.calm.write().await;
-            let backup = cluster.save("backup");
-            let before = load.revoked.lock().unwrap().len();
+            let (backup, before) = (cluster.save("backup"), load.revoked.lock().unwrap().len());
             drop(calm);
             sleep(a_while).await;
-            let calm = load.calm.write().await;
+            let _calm = load.calm.write().await;
             load.all_ready().await;
             let is_lossy = load.revoked.lock().unwrap().len() > before;
             cluster.restore_with(&backup, &[]);
             if is_lossy {
-                for nth in 0..3 {
-                    load.node(nth).await.unwrap().waits_for_accept().await;
-                }
+                load.all_wait().await;
             }
             // What was revoked after the backup is lost. Nobody has let it pass until here.
             load.revoked.lock().unwrap().truncate(before);
             accept(cluster).await;
             load.all_ready().await;
-            drop(calm);
             "a restore from a backup"
         }
     }

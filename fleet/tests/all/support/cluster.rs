@@ -34,8 +34,6 @@ pub(crate) struct Member {
     pub(crate) clients: Proxy,
     from_peers: Proxy,
     process: Option<Process>,
-    /// Whether it is a cluster of its own.
-    is_alone: bool,
 }
 
 pub(crate) struct Cluster {
@@ -88,7 +86,7 @@ impl Cluster {
             let listener = TcpListener::bind((address, PROXY_OF_PEERS)).unwrap();
             let from_peers = Proxy::start(listener, (address, PEERS).into());
             let folder = folder.path().join(&name);
-            Member { name, folder, address, clients, from_peers, process: None, is_alone: false }
+            Member { name, folder, address, clients, from_peers, process: None }
         };
         let members = (0..members).map(member).collect();
         let options = options.iter().map(ToString::to_string).collect();
@@ -103,9 +101,9 @@ impl Cluster {
         self.members.iter().map(Member::in_list).collect::<Vec<_>>().join(",")
     }
 
-    fn launch(&mut self, nth: usize) {
+    /// Of two options of one name, etcd takes the last.
+    fn launch(&mut self, nth: usize, more: &[&str]) {
         let (list, member) = (self.list(), &mut self.members[nth]);
-        let list = if member.is_alone { member.in_list() } else { list };
         let (client, peer) = (member.endpoint(), format!("http://{}:{PEERS}", member.address));
         let log = File::create(member.folder.with_extension("log")).unwrap();
         // It ends with this process, also if that is killed.
@@ -113,14 +111,14 @@ impl Cluster {
         command.args(["--pdeathsig", "KILL", "etcd", "--name", &member.name, "--data-dir"]).arg(&member.folder);
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &member.peer_url()]);
-        command.args(["--initial-cluster", &list, "--logger", "zap"]).args(&self.options);
+        command.args(["--initial-cluster", &list, "--logger", "zap"]).args(&self.options).args(more);
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         member.process = Some(Process(command.spawn().unwrap()));
     }
 
     /// Starts all members, and waits until they have a leader.
     pub(crate) fn launch_all(&mut self) {
-        (0..self.members.len()).for_each(|nth| self.launch(nth));
+        (0..self.members.len()).for_each(|nth| self.launch(nth, &[]));
         (0..self.members.len()).for_each(|nth| self.wait_until_healthy(nth));
     }
 
@@ -146,28 +144,38 @@ impl Cluster {
 
     /// Starts a member again, in its folder.
     pub(crate) fn restart(&mut self, nth: usize) {
+        self.restart_with(nth, &[]);
+    }
+
+    /// The same, with these options of etcd.
+    pub(crate) fn restart_with(&mut self, nth: usize, options: &[&str]) {
         self.kill(nth);
-        self.launch(nth);
+        self.launch(nth, options);
         wait("the member", || self.get(&self.members[nth], "version").map(drop));
     }
 
-    /// Starts a member without the others, which are lost.
-    pub(crate) fn restart_alone(&mut self, nth: usize) {
-        self.options.push("--force-new-cluster".into());
-        self.restart(nth);
-        self.options.pop();
-        self.wait_until_healthy(nth);
+    /// Ends a member, and removes its data.
+    pub(crate) fn wipe(&mut self, nth: usize) {
+        self.kill(nth);
+        fs::remove_dir_all(&self.members[nth].folder).unwrap();
     }
 
-    fn wait_until_healthy(&self, nth: usize) {
+    /// Wipes a member, which starts as a cluster of its own.
+    pub(crate) fn secede(&mut self, nth: usize) {
+        self.wipe(nth);
+        let alone = self.members[nth].in_list();
+        self.restart_with(nth, &["--initial-cluster", &alone]);
+    }
+
+    pub(crate) fn wait_until_healthy(&self, nth: usize) {
         let member = &self.members[nth];
         let health = || self.get(member, "health").is_some_and(|said| said["health"] == "true").then_some(());
         wait("the member to be healthy", health);
     }
 
     /// Stops a process, or lets it go on: as a machine that hangs.
-    pub(crate) fn pause(&self, nth: usize, is_paused: bool) {
-        kill_process(self.members[nth].pid(), if is_paused { Signal::STOP } else { Signal::CONT }).unwrap();
+    pub(crate) fn signal(&self, nth: usize, signal: Signal) {
+        kill_process(self.members[nth].pid(), signal).unwrap();
     }
 
     fn status(&self, nth: usize) -> Option<Value> {
@@ -223,16 +231,6 @@ impl Cluster {
         member.folder.to_str().unwrap().to_owned()
     }
 
-    /// Starts a member that the others have added again, with an empty folder.
-    pub(crate) fn rejoin(&mut self, nth: usize) {
-        fs::remove_dir_all(&self.members[nth].folder).unwrap();
-        self.members[nth].is_alone = false;
-        self.options.extend(["--initial-cluster-state".into(), "existing".into()]);
-        self.restart(nth);
-        self.options.truncate(self.options.len() - 2);
-        self.wait_until_healthy(nth);
-    }
-
     /// Writes until etcd has no space left.
     pub(crate) fn fill(&self) {
         let large = "x".repeat(100_000);
@@ -240,14 +238,6 @@ impl Cluster {
             let said = etcdctl(&self.endpoints(), &["put", "junk", &large]).output().unwrap();
             String::from_utf8_lossy(&said.stderr).contains("space exceeded").then_some(())
         });
-    }
-
-    /// Wipes a member, which starts as a cluster of its own.
-    pub(crate) fn secede(&mut self, nth: usize) {
-        self.kill(nth);
-        fs::remove_dir_all(&self.members[nth].folder).unwrap();
-        self.members[nth].is_alone = true;
-        self.restart(nth);
     }
 
     /// Runs `etcdctl` against all members that run, and returns what it prints.
@@ -288,10 +278,9 @@ impl Cluster {
 
     /// Replaces the whole cluster by a backup, which keeps its identifier unless these options give it another token.
     pub(crate) fn restore_with(&mut self, backup: &Path, more: &[&str]) {
-        (0..self.members.len()).for_each(|nth| self.kill(nth));
+        (0..self.members.len()).for_each(|nth| self.wipe(nth));
         let list = self.list();
         for member in &self.members {
-            fs::remove_dir_all(&member.folder).unwrap();
             let peer_url = member.peer_url();
             let options =
                 ["--name", &member.name, "--initial-cluster", &list, "--initial-advertise-peer-urls", &peer_url];
