@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::core::{Core, NodeError};
 use crate::etcd::messages::TxnResponse;
-use crate::etcd::{Fault, greater, keys, put, range, same, sub_txn, txn};
+use crate::etcd::{greater, is_lost_lease, keys, put, range, same, sub_txn, txn};
 use crate::records::{Head, TokenId, end};
 use crate::replica::Replica;
 
@@ -163,14 +163,14 @@ impl Changes {
             let ops = ends.iter().map(longer).chain([put(&core.names.head, head.clone(), 0)]).collect();
             let change = txn(vec![same(&core.names.epoch, replica.epoch_revision)], ops, vec![]);
             match core.client.txn(&change, by).await {
-                Err(fault) if fault.is_lost_lease() && Instant::now() < by => {
+                Err(fault) if is_lost_lease(&fault) && Instant::now() < by => {
                     *self.lease.lock().await = Lease::default();
                 }
-                Err(fault) => return Err(unknown(format!("it may be revoked or not: {fault}"))),
+                Err(fault) => return Err(unknown(format!("it may be revoked or not: {}", fault.message()))),
                 Ok(answer) if answer.succeeded => {
                     // Before it is acknowledged: from now on the node notices a cluster that lacks it.
                     core.remember(replica.epoch_revision, answer.header.map_or(0, |header| header.revision));
-                    return read(ends, &answer).map_err(NodeError::from);
+                    return read(ends, &answer);
                 }
                 Ok(_) => {
                     return Err(unknown("it is not revoked: the fleet has another epoch, which the node has to join"));
@@ -181,7 +181,7 @@ impl Changes {
 
     /// A lease that ends an hour after the last of its tokens, at least. Etcd measures it, so it does not depend on a
     /// node's clock.
-    async fn lease(&self, core: &Core, replica: &Replica, tokens: usize, by: Instant) -> Result<i64, Fault> {
+    async fn lease(&self, core: &Core, replica: &Replica, tokens: usize, by: Instant) -> Result<i64, NodeError> {
         let mut lease = self.lease.lock().await;
         if lease.room < tokens || core.clock.monotonic() >= lease.usable_until {
             let seconds = replica.epoch.settings.longest() + 2 * HOUR;
@@ -207,13 +207,13 @@ async fn joined(core: &Core, by: Instant) -> Result<Arc<Replica>, NodeError> {
 }
 
 /// What the answer says of each token.
-fn read(ends: &BTreeMap<TokenId, u64>, answer: &TxnResponse) -> Result<BTreeMap<TokenId, Revocation>, Fault> {
+fn read(ends: &BTreeMap<TokenId, u64>, answer: &TxnResponse) -> Result<BTreeMap<TokenId, Revocation>, NodeError> {
     let mut done = BTreeMap::new();
     for (nth, (id, until)) in ends.iter().enumerate() {
         let of_token = answer.responses.get(nth).and_then(|response| response.txn.as_ref());
-        let of_token = of_token.ok_or_else(|| Fault::new("etcd's answer is incomplete"))?;
+        let of_token = of_token.ok_or_else(|| unknown("etcd's answer is incomplete"))?;
         let until = if of_token.succeeded { keys(of_token, 0)?.pop().as_ref().and_then(end) } else { Some(*until) };
-        let until = until.ok_or_else(|| Fault::new(format!("the record of {id} is damaged: delete it")))?;
+        let until = until.ok_or_else(|| unknown(format!("the record of {id} is damaged: delete it")))?;
         done.insert(*id, Revocation { until, is_new: !of_token.succeeded });
     }
     Ok(done)

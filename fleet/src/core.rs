@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use tonic::Status;
 
 use crate::clock::Clock;
-use crate::etcd::{Client, Fault};
+use crate::etcd::Client;
 use crate::records::{Names, Said};
 use crate::replica::Replica;
 use crate::settings::Settings;
@@ -45,9 +46,9 @@ impl fmt::Display for NodeError {
 
 impl std::error::Error for NodeError {}
 
-impl From<Fault> for NodeError {
-    fn from(fault: Fault) -> Self {
-        Self::Unknown(fault.to_string())
+impl From<Status> for NodeError {
+    fn from(fault: Status) -> Self {
+        Self::Unknown(fault.message().to_owned())
     }
 }
 

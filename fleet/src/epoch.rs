@@ -89,7 +89,7 @@ async fn only_cluster(members: &[Link], names: &Names) -> Result<u64, String> {
         let answer = member.txn(Said::questions(names, None), ONE_TRY).await.and_then(Said::of);
         lines.push(match &answer {
             Ok(said) => format!("{} is a member of cluster {}", member.member, said.cluster()),
-            Err(fault) => fault.to_string(),
+            Err(fault) => fault.message().to_owned(),
         });
         clusters.extend(answer.map(|said| said.cluster));
     }
@@ -110,7 +110,7 @@ pub(crate) async fn amend(
     let mut sent = None;
     loop {
         let said = client.txn(&Said::questions(names, None), until).await.and_then(Said::of);
-        let said = said.map_err(|fault| fault.to_string())?;
+        let said = said.map_err(|fault| fault.message().to_owned())?;
         // The answer may have been lost.
         if let (Some(sent), Some(epoch)) = (sent, &said.epoch)
             && sent == *epoch
@@ -120,7 +120,7 @@ pub(crate) async fn amend(
         let Some(epoch) = next(&said)? else { return said.epoch.ok_or_else(|| "there is no epoch".into()) };
         let record = serde_json::to_vec(&epoch).map_err(|error| error.to_string())?;
         let change = txn(vec![same(&names.epoch, said.epoch_revision)], vec![put(&names.epoch, record, 0)], vec![]);
-        if client.txn(&change, until).await.map_err(|fault| fault.to_string())?.succeeded {
+        if client.txn(&change, until).await.map_err(|fault| fault.message().to_owned())?.succeeded {
             return Ok(epoch);
         }
         sent = Some(epoch);

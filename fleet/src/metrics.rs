@@ -42,15 +42,12 @@ pub(crate) fn page(node: &Node, requests: &Counts, changes: &Counts, lost_lines:
     one("fleet_joins_total", "counter", "how often the node has read all tokens", health.joins as f64);
     one("fleet_log_lines_lost_total", "counter", "lines of the log that were lost", lost_lines as f64);
     one("fleet_position", "gauge", "revision of the last change that the node has", health.position as f64);
-    one(
-        "fleet_clock_set_by_seconds",
-        "gauge",
-        "by how much the clock was set since the start",
-        node.clock_was_set_by(),
-    );
-    if let Some((stats, capacity, epoch)) = node.figures() {
-        one("fleet_capacity", "gauge", "tokens that may be revoked at a time", capacity as f64);
-        one("fleet_epoch", "gauge", "number of the epoch", epoch as f64);
+    one("fleet_clock_set_by_seconds", "gauge", "by how much the clock was set since the start", health.clock_set_by);
+    if let Some(epoch) = health.epoch {
+        one("fleet_capacity", "gauge", "tokens that may be revoked at a time", epoch.settings.capacity as f64);
+        one("fleet_epoch", "gauge", "number of the epoch", epoch.number as f64);
+    }
+    if let Some(stats) = node.stats() {
         for figure in stats.figures() {
             match figure.value {
                 FigureValue::Counter(count) => one(figure.name, "counter", figure.help, count as f64),

@@ -31,14 +31,14 @@ use std::time::Duration;
 use concurrent_cuckoo_filter::Stats;
 use serde::Serialize;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
-use tonic::Streaming;
+use tonic::{Status, Streaming};
 
 use crate::changes::{Changes, Revocation};
 use crate::clock::Clock;
 use crate::core::{Core, LastKnown, NodeError};
 use crate::epoch::amend;
 use crate::etcd::messages::{Event, WatchCreateRequest, WatchResponse};
-use crate::etcd::{Fault, Link, after, keys, range, txn};
+use crate::etcd::{Link, after, keys, range, txn};
 use crate::records::{Epoch, Head, Said, TokenId, end, part};
 use crate::replica::Replica;
 use crate::settings::Settings;
@@ -87,6 +87,8 @@ pub struct Health {
     pub joins: u64,
     /// How often it has asked etcd for a token.
     pub questions: u64,
+    /// By how many seconds the machine's clock was set since the start.
+    pub clock_set_by: f64,
 }
 
 /// A node of a fleet. It follows the fleet while [`run`](Self::run) is polled.
@@ -118,9 +120,9 @@ enum End {
     Full(String),
 }
 
-impl From<Fault> for End {
-    fn from(fault: Fault) -> Self {
-        Self::Next(fault.to_string())
+impl From<Status> for End {
+    fn from(fault: Status) -> Self {
+        Self::Next(fault.message().to_owned())
     }
 }
 
@@ -458,18 +460,13 @@ impl Node {
             position: stand.replica.as_ref().map_or(0, |replica| replica.head().revision),
             joins: self.joins.load(Ordering::Relaxed),
             questions: self.questions.load(Ordering::Relaxed),
+            clock_set_by: self.core.clock.was_set_by(),
         }
     }
 
-    /// What its filter says of itself, the capacity of the fleet, and the number of the epoch.
-    pub(crate) fn figures(&self) -> Option<(Stats, u64, u64)> {
-        let replica = self.core.replica()?;
-        Some((replica.stats(), replica.epoch.settings.capacity, replica.epoch.number))
-    }
-
-    /// By how many seconds the machine's clock was set since the start.
-    pub(crate) fn clock_was_set_by(&self) -> f64 {
-        self.core.clock.was_set_by()
+    /// What its filter says of itself.
+    pub(crate) fn stats(&self) -> Option<Stats> {
+        self.core.replica().map(|replica| replica.stats())
     }
 
     /// Whether the node answers from its filter.

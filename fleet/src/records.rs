@@ -11,9 +11,10 @@
 use prost::bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use token_key::TokenError;
+use tonic::Status;
 
 use crate::etcd::messages::{KeyValue, TxnRequest, TxnResponse};
-use crate::etcd::{Fault, keys, range, range_of, txn};
+use crate::etcd::{keys, range, range_of, txn};
 
 /// Under what the fleet runs. Only operators begin a new one: `fleet found`, `fleet accept`. Each change compares its
 /// revision, and each node joins again when it finds another one.
@@ -203,7 +204,7 @@ impl Said {
         txn(vec![], [range(&names.epoch), range(&names.head)].into_iter().chain(token).collect(), vec![])
     }
 
-    pub(crate) fn of(answer: TxnResponse) -> Result<Self, Fault> {
+    pub(crate) fn of(answer: TxnResponse) -> Result<Self, Status> {
         let header = answer.header.unwrap_or_default();
         let epoch = keys(&answer, 0)?.pop();
         let head = keys(&answer, 1)?.pop().map(Head::of).unwrap_or_default();

@@ -10,8 +10,11 @@ use clap::Parser;
 use fleet::http::{Service, router};
 use fleet::{Clock, Epoch, Etcd, Node, Settings, SharedArguments, accept, change, duration, fleet_name, found};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
+use tokio_stream::wrappers::SignalStream;
+use tokio_stream::{Stream, StreamExt};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
@@ -142,22 +145,37 @@ async fn serve(arguments: Arguments) -> Result<(), String> {
     let node = Arc::new(Node::new(arguments.settings, Clock::default())?);
     let service = Service::new(Arc::clone(&node), arguments.admin_token, lost_lines);
     // Before the address is printed: a process that reads it may send a signal at once.
-    let signals = Signals::new().map_err(|error| format!("can't catch signals: {error}"))?;
+    let mut signals = signals().map_err(|error| format!("can't catch signals: {error}"))?;
     let listen = |error: io::Error| format!("can't listen on {}: {error}", arguments.listen);
     let listener = TcpListener::bind(arguments.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     // Whether anybody reads it does not matter.
     _ = writeln!(io::stdout(), "listening on http://{address}").and_then(|()| io::stdout().flush());
-    let (drained, has_drained) = tokio::sync::oneshot::channel();
-    let end = signals.drain(Arc::clone(&service), arguments.drain, drained);
-    let server = axum::serve(listener, router(service)).with_graceful_shutdown(end);
+    let (drained, has_drained) = oneshot::channel::<()>();
+    let requests = axum::serve(listener, router(Arc::clone(&service)));
+    let requests = requests.with_graceful_shutdown(async { _ = has_drained.await });
+    let end = async {
+        signals.next().await;
+        tracing::info!("ending: /healthz says so, and requests are taken for {:?} more", arguments.drain);
+        service.end();
+        // Until load balancers have noticed. A second signal ends that sooner.
+        _ = timeout(arguments.drain, signals.next()).await;
+        _ = drained.send(());
+        sleep(GRACE).await;
+    };
     // All in this one task: whichever ends, the process ends with it.
     tokio::select! {
-        served = server => served.map_err(|error| error.to_string()),
-        () = async { _ = has_drained.await; sleep(GRACE).await } => Ok(()),
+        served = requests => served.map_err(|error| error.to_string()),
+        () = end => Ok(()),
         never = node.run() => match never {},
         () = report_lost_lines() => Ok(()),
     }
+}
+
+/// SIGTERM and ctrl-c, from now on.
+fn signals() -> io::Result<impl Stream<Item = ()> + Unpin> {
+    let [terminate, interrupt] = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+    Ok(SignalStream::new(terminate).merge(SignalStream::new(interrupt)))
 }
 
 /// Says in the log that lines were lost.
@@ -170,33 +188,5 @@ async fn report_lost_lines() {
             tracing::warn!(lost, "lines of this log were lost, because they were not read in time");
             reported = lost;
         }
-    }
-}
-
-/// SIGTERM and ctrl-c.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-
-    /// Waits for a signal, and then until load balancers have noticed. A second signal ends that sooner.
-    async fn drain(mut self, service: Arc<Service>, drain: Duration, drained: tokio::sync::oneshot::Sender<()>) {
-        self.next().await;
-        tracing::info!("ending: /healthz says so, and requests are taken for {drain:?} more");
-        service.end();
-        _ = timeout(drain, self.next()).await;
-        _ = drained.send(());
     }
 }

@@ -1,7 +1,8 @@
 //! A client of etcd: the calls that a node needs.
 //!
 //! A [`Link`] is a connection to one member. A [`Client`] sends single requests, which must be idempotent, to one member
-//! after the other until one has answered. An answer of another cluster than the fleet's counts as none.
+//! after the other until one has answered. An answer of another cluster than the fleet's counts as none. A call that has no
+//! result, so that its outcome is unknown, gives a [`Status`], whose message says why.
 
 #[expect(unreachable_pub, reason = "it is generated")]
 pub(crate) mod messages;
@@ -29,6 +30,8 @@ use self::messages::{
     WatchCreateRequest, WatchRequest, WatchResponse,
 };
 pub(crate) use self::requests::{after, greater, keys, put, range, range_of, same, sub_txn, txn};
+
+const TXN: &str = "/etcdserverpb.KV/Txn";
 
 /// To check a password takes etcd some tenths of a second of processor time.
 const LOGIN: Duration = Duration::from_secs(5);
@@ -114,61 +117,14 @@ impl fmt::Debug for Etcd {
     }
 }
 
-/// Why a call has no result. Its outcome is unknown.
-#[derive(Clone, Debug)]
-pub(crate) struct Fault {
-    why: String,
-    code: Code,
+/// The lease is gone: it was revoked, or a backup was restored. Nothing was changed.
+pub(crate) fn is_lost_lease(fault: &Status) -> bool {
+    fault.code() == Code::NotFound
 }
 
-impl Fault {
-    pub(crate) fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), code: Code::Unknown }
-    }
-
-    fn of(status: &Status, member: &str) -> Self {
-        let mut why = format!("{member}: {} ({:?})", status.message(), status.code());
-        // What tonic says is only "transport error".
-        let mut source = std::error::Error::source(status);
-        while let Some(error) = source {
-            why = format!("{why}: {error}");
-            source = error.source();
-        }
-        Self { why, code: status.code() }
-    }
-
-    /// The lease is gone: it was revoked, or a backup was restored. Nothing was changed.
-    pub(crate) fn is_lost_lease(&self) -> bool {
-        self.code == Code::NotFound
-    }
-
-    /// Whether all members will say so: the lease is gone, there is no space, or the user may not do it.
-    fn is_final(&self) -> bool {
-        matches!(self.code, Code::NotFound | Code::ResourceExhausted | Code::PermissionDenied)
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.why)
-    }
-}
-
-/// An answer that says which cluster gave it.
-pub(crate) trait Answer: Message + Default + 'static {
-    fn header(&self) -> Option<&Header>;
-}
-
-impl Answer for TxnResponse {
-    fn header(&self) -> Option<&Header> {
-        self.header.as_ref()
-    }
-}
-
-impl Answer for LeaseGrantResponse {
-    fn header(&self) -> Option<&Header> {
-        self.header.as_ref()
-    }
+/// Whether all members will say so: the lease is gone, there is no space, or the user may not do it.
+fn is_final(fault: &Status) -> bool {
+    matches!(fault.code(), Code::NotFound | Code::ResourceExhausted | Code::PermissionDenied)
 }
 
 /// A connection to one member. It logs in once: a link whose login etcd does not accept any more is given up, like one
@@ -187,8 +143,8 @@ impl Link {
         Self { member: endpoint.uri().to_string(), channel: endpoint.connect_lazy(), login, token }
     }
 
-    pub(crate) async fn txn(&self, txn: TxnRequest, limit: Duration) -> Result<TxnResponse, Fault> {
-        self.call("/etcdserverpb.KV/Txn", txn, limit).await
+    pub(crate) async fn txn(&self, txn: TxnRequest, limit: Duration) -> Result<TxnResponse, Status> {
+        self.call(TXN, txn, limit).await
     }
 
     /// Everything that happens to these keys from this revision on.
@@ -196,33 +152,31 @@ impl Link {
         &self,
         create: WatchCreateRequest,
         limit: Duration,
-    ) -> Result<Streaming<WatchResponse>, Fault> {
-        let token = self.logged_in().await?;
-        let watching = async {
-            // The stream of requests stays open; etcd would end the watch with it.
-            let create = tokio_stream::once(WatchRequest { create: Some(create) }).chain(tokio_stream::pending());
-            let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
-            let codec = ProstCodec::<WatchRequest, WatchResponse>::default();
-            self.grpc().await?.streaming(request(create, token), path, codec).await
-        };
-        self.within(limit, watching).await
+    ) -> Result<Streaming<WatchResponse>, Status> {
+        // The stream of requests stays open; etcd would end the watch with it.
+        let create = tokio_stream::once(WatchRequest { create: Some(create) }).chain(tokio_stream::pending());
+        let request = self.logged_in(Request::new(create)).await?;
+        let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
+        let codec = ProstCodec::<WatchRequest, WatchResponse>::default();
+        self.within(limit, async { self.grpc().await?.streaming(request, path, codec).await }).await
     }
 
-    async fn call<Q, A>(&self, path: &'static str, message: Q, limit: Duration) -> Result<A, Fault>
+    async fn call<Q, A>(&self, path: &'static str, message: Q, limit: Duration) -> Result<A, Status>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        let token = self.logged_in().await?;
-        self.within(limit, self.once(path, request(message, token))).await
+        let request = self.logged_in(Request::new(message)).await?;
+        self.once(path, request, limit).await
     }
 
-    async fn once<Q, A>(&self, path: &'static str, request: Request<Q>) -> Result<tonic::Response<A>, Status>
+    async fn once<Q, A>(&self, path: &'static str, request: Request<Q>, limit: Duration) -> Result<A, Status>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        self.grpc().await?.unary(request, PathAndQuery::from_static(path), ProstCodec::<Q, A>::default()).await
+        let (path, codec) = (PathAndQuery::from_static(path), ProstCodec::<Q, A>::default());
+        self.within(limit, async { self.grpc().await?.unary(request, path, codec).await }).await
     }
 
     async fn grpc(&self) -> Result<Grpc<Channel>, Status> {
@@ -231,46 +185,46 @@ impl Link {
         Ok(grpc)
     }
 
+    /// The result of a call. A fault names the member and its causes. (What tonic says is only "transport error".)
     async fn within<A>(
         &self,
         limit: Duration,
         calling: impl Future<Output = Result<tonic::Response<A>, Status>>,
-    ) -> Result<A, Fault> {
-        match timeout(limit, calling).await {
-            Ok(answer) => answer.map(tonic::Response::into_inner).map_err(|status| Fault::of(&status, &self.member)),
-            Err(_) => Err(Fault::new(format!("{}: no answer within {limit:?}", self.member))),
+    ) -> Result<A, Status> {
+        let fault = match timeout(limit, calling).await {
+            Ok(Ok(answer)) => return Ok(answer.into_inner()),
+            Ok(Err(fault)) => fault,
+            Err(_) => Status::deadline_exceeded(format!("no answer within {limit:?}")),
+        };
+        let mut why = format!("{}: {} ({:?})", self.member, fault.message(), fault.code());
+        let mut source = std::error::Error::source(&fault);
+        while let Some(error) = source {
+            why = format!("{why}: {error}");
+            source = error.source();
         }
+        Err(Status::new(fault.code(), why))
     }
 
-    async fn logged_in(&self) -> Result<Option<MetadataValue<Ascii>>, Fault> {
-        let Some(login) = &self.login else { return Ok(None) };
-        let log_in = || self.within(LOGIN, self.log_in(login.clone()));
-        self.token.get_or_try_init(log_in).await.cloned()
+    /// The request, with the token of the login if there is one.
+    async fn logged_in<Q>(&self, mut request: Request<Q>) -> Result<Request<Q>, Status> {
+        if let Some(login) = &self.login
+            && let Some(token) = self.token.get_or_try_init(|| self.log_in(login.clone())).await?
+        {
+            request.metadata_mut().insert("token", token.clone());
+        }
+        Ok(request)
     }
 
-    async fn log_in(
-        &self,
-        login: AuthenticateRequest,
-    ) -> Result<tonic::Response<Option<MetadataValue<Ascii>>>, Status> {
-        match self.once("/etcdserverpb.Auth/Authenticate", Request::new(login)).await {
-            Ok(answer) => {
-                let AuthenticateResponse { token } = answer.into_inner();
-                let token = token.parse().map_err(|_| Status::internal("the token is not a valid header"))?;
-                Ok(tonic::Response::new(Some(token)))
+    async fn log_in(&self, login: AuthenticateRequest) -> Result<Option<MetadataValue<Ascii>>, Status> {
+        match self.once("/etcdserverpb.Auth/Authenticate", Request::new(login), LOGIN).await {
+            Ok(AuthenticateResponse { token }) => {
+                token.parse().map(Some).map_err(|_| Status::internal("the token is not a valid header"))
             }
             // Authentication is off.
-            Err(status) if status.code() == Code::FailedPrecondition => Ok(tonic::Response::new(None)),
+            Err(status) if status.code() == Code::FailedPrecondition => Ok(None),
             Err(status) => Err(status),
         }
     }
-}
-
-fn request<Q>(message: Q, token: Option<MetadataValue<Ascii>>) -> Request<Q> {
-    let mut request = Request::new(message);
-    if let Some(token) = token {
-        request.metadata_mut().insert("token", token);
-    }
-    request
 }
 
 /// All members.
@@ -313,21 +267,28 @@ impl Client {
         self.cluster.store(cluster, Ordering::Relaxed);
     }
 
-    pub(crate) async fn txn(&self, txn: &TxnRequest, until: Instant) -> Result<TxnResponse, Fault> {
-        self.ask("/etcdserverpb.KV/Txn", txn, until).await
+    pub(crate) async fn txn(&self, txn: &TxnRequest, until: Instant) -> Result<TxnResponse, Status> {
+        self.ask(TXN, txn, until, |answer: &TxnResponse| answer.header).await
     }
 
     /// A lease of this many seconds.
-    pub(crate) async fn lease(&self, ttl: u64, until: Instant) -> Result<i64, Fault> {
+    pub(crate) async fn lease(&self, ttl: u64, until: Instant) -> Result<i64, Status> {
         let grant = LeaseGrantRequest { ttl: ttl as i64 };
-        self.ask("/etcdserverpb.Lease/LeaseGrant", &grant, until).await.map(|lease: LeaseGrantResponse| lease.id)
+        let header = |lease: &LeaseGrantResponse| lease.header;
+        self.ask("/etcdserverpb.Lease/LeaseGrant", &grant, until, header).await.map(|lease| lease.id)
     }
 
     /// The same request to one member after the other, until one of the fleet's cluster has answered.
-    async fn ask<Q, A>(&self, path: &'static str, message: &Q, until: Instant) -> Result<A, Fault>
+    async fn ask<Q, A>(
+        &self,
+        path: &'static str,
+        message: &Q,
+        until: Instant,
+        header: impl Fn(&A) -> Option<Header>,
+    ) -> Result<A, Status>
     where
         Q: Message + Clone + 'static,
-        A: Answer,
+        A: Message + Default + 'static,
     {
         // A member that is busy gets more time, and is not asked more often.
         let (mut limit, mut pause) = (self.one_try, Duration::from_millis(20));
@@ -335,8 +296,8 @@ impl Client {
             let (nth, link) = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let rest = until.saturating_duration_since(Instant::now());
             let answer = link.call(path, message.clone(), limit.min(rest)).await;
-            let fault = match answer.and_then(|answer: A| self.accept(answer, &link)) {
-                Err(fault) if !fault.is_final() => fault,
+            let fault = match answer.and_then(|answer| self.is_ours(header(&answer), &link).map(|()| answer)) {
+                Err(fault) if !is_final(&fault) => fault,
                 answer => return answer,
             };
             self.give_up(nth);
@@ -348,12 +309,12 @@ impl Client {
         }
     }
 
-    fn accept<A: Answer>(&self, answer: A, link: &Link) -> Result<A, Fault> {
-        let (fleet, here) = (self.cluster.load(Ordering::Relaxed), answer.header().map_or(0, |of| of.cluster_id));
+    fn is_ours(&self, header: Option<Header>, link: &Link) -> Result<(), Status> {
+        let (fleet, here) = (self.cluster.load(Ordering::Relaxed), header.map_or(0, |of| of.cluster_id));
         if fleet == 0 || here == fleet {
-            return Ok(answer);
+            return Ok(());
         }
-        Err(Fault::new(format!(
+        Err(Status::unavailable(format!(
             "{} is a member of cluster {here:x}, and the fleet is in cluster {fleet:x}",
             link.member
         )))

@@ -1,8 +1,8 @@
 //! Short ways to build requests and to take answers apart.
 
 use prost::bytes::Bytes;
+use tonic::Status;
 
-use super::Fault;
 use super::messages::{Compare, KeyValue, PutRequest, RangeRequest, RequestOp, TxnRequest, TxnResponse};
 
 /// The question for one key.
@@ -53,7 +53,7 @@ pub(crate) fn greater(key: &str, value: &[u8]) -> Compare {
 
 /// The keys in the answer to the nth question. An answer that lacks it is a fault: it would look like keys that are not
 /// there.
-pub(crate) fn keys(answer: &TxnResponse, nth: usize) -> Result<Vec<KeyValue>, Fault> {
+pub(crate) fn keys(answer: &TxnResponse, nth: usize) -> Result<Vec<KeyValue>, Status> {
     let range = answer.responses.get(nth).and_then(|response| response.range.clone());
-    range.map(|range| range.kvs).ok_or_else(|| Fault::new("etcd's answer is incomplete"))
+    range.map(|range| range.kvs).ok_or_else(|| Status::internal("etcd's answer is incomplete"))
 }

@@ -164,14 +164,19 @@ async fn fault(cluster: &mut Cluster, load: &Load, chance: &mut Rng) -> &'static
     let nth = chance.usize(..3);
     let a_while = Duration::from_millis(100 + chance.u64(..3000));
     match chance.usize(..14) {
-        of @ 0..=6 => {
-            let fault = if of < 4 { &OF_MEMBERS[of] } else { chance.choice(&OF_THE_NETWORK).unwrap() };
-            let others = chance.usize(..3) == 0;
-            let hit = if chance.bool() { cluster.leader() } else { nth };
-            let members: Vec<_> = (0..3).filter(|nth| *nth == hit || others).collect();
-            members.iter().for_each(|nth| (fault.begin)(cluster, *nth));
+        of @ 0..=3 => {
+            // As often as not, the one that leads.
+            let nth = if chance.bool() { cluster.leader() } else { nth };
+            (OF_MEMBERS[of].begin)(cluster, nth);
             sleep(a_while).await;
-            members.iter().for_each(|nth| (fault.end)(cluster, *nth));
+            (OF_MEMBERS[of].end)(cluster, nth);
+            OF_MEMBERS[of].name
+        }
+        4..=6 => {
+            let fault = chance.choice(&OF_THE_NETWORK).unwrap();
+            (0..3).filter(|other| *other == nth || chance.bool()).for_each(|nth| (fault.begin)(cluster, nth));
+            sleep(a_while).await;
+            (0..3).for_each(|nth| (fault.end)(cluster, nth));
             fault.name
         }
         7 => {
