@@ -26,9 +26,8 @@ struct Revoked {
 }
 
 /// What the tasks that revoke and ask share with the storm.
-#[derive(Default)]
 struct Load {
-    nodes: [RwLock<Option<Arc<Local>>>; 3],
+    nodes: [Mutex<Arc<Local>>; 3],
     revoked: Mutex<Vec<Revoked>>,
     wrong: Mutex<Vec<String>>,
     answers: AtomicUsize,
@@ -38,8 +37,8 @@ struct Load {
 }
 
 impl Load {
-    async fn node(&self, nth: usize) -> Option<Arc<Local>> {
-        self.nodes[nth].read().await.clone()
+    fn node(&self, nth: usize) -> Arc<Local> {
+        Arc::clone(&self.nodes[nth].lock().unwrap())
     }
 
     async fn revoke(self: Arc<Self>, writer: usize, mut chance: Rng) {
@@ -47,8 +46,7 @@ impl Load {
             sleep(Duration::from_millis(20)).await;
             let _calm = self.calm.read().await;
             let (by, token) = (chance.usize(..3), format!("revoked-{writer}-{number}"));
-            let Some(node) = self.node(by).await else { continue };
-            if node.node.revoke(&token, Some(now() + 3000)).await.is_ok() {
+            if self.node(by).node.revoke(&token, Some(now() + 3000)).await.is_ok() {
                 self.revoked.lock().unwrap().push(Revoked { token, by, at: Instant::now() });
             }
         }
@@ -65,8 +63,7 @@ impl Load {
             };
             let Some(Revoked { token, by, at }) = pick else { continue };
             let age = at.elapsed();
-            let nth = if age > Duration::from_secs(2) { chance.usize(..3) } else { by };
-            let Some(node) = self.node(nth).await else { continue };
+            let node = self.node(if age > Duration::from_secs(2) { chance.usize(..3) } else { by });
             for (token, is_revoked) in [(token, true), (format!("fine-{}", chance.usize(..100_000)), false)] {
                 self.answers.fetch_add(1, Ordering::Relaxed);
                 match node.node.is_revoked(&token).await {
@@ -86,7 +83,7 @@ impl Load {
         let record = cluster.ctl(&["get", "--print-value-only", "revoked/epoch"]);
         let epoch: Epoch = serde_json::from_str(&record).unwrap();
         for nth in 0..3 {
-            let node = self.node(nth).await.unwrap();
+            let node = self.node(nth);
             let has_joined = || node.node.health().epoch.as_ref() == Some(&epoch) && node.node.is_ready();
             until("the epoch", async || has_joined().then_some(())).await;
         }
@@ -94,15 +91,13 @@ impl Load {
 
     async fn all_wait(&self) {
         for nth in 0..3 {
-            self.node(nth).await.unwrap().waits_for_accept().await;
+            self.node(nth).waits_for_accept().await;
         }
     }
 
     async fn all_ready(&self) {
         for nth in 0..3 {
-            if let Some(node) = self.node(nth).await {
-                node.is_in(State::Ready).await;
-            }
+            self.node(nth).is_in(State::Ready).await;
         }
     }
 }
@@ -121,8 +116,9 @@ async fn no_revoked_token_passes_in_a_storm() {
     let mut chance = Rng::with_seed(seed);
     let Some(mut cluster) = Cluster::start(3, &[]) else { return };
     found(&cluster, &SharedArguments { capacity: Some(1_000_000), ..SMALL }).await;
-    let nodes = [0, 1, 2].map(|nth| RwLock::new(Some(begin(&cluster, nth))));
-    let load = Arc::new(Load { nodes, ..Load::default() });
+    let nodes = [0, 1, 2].map(|nth| Mutex::new(begin(&cluster, nth)));
+    let (revoked, wrong, answers, unknown, calm) = Default::default();
+    let load = Arc::new(Load { nodes, revoked, wrong, answers, unknown, calm });
     load.all_ready().await;
     let mut tasks = JoinSet::new();
     for writer in 0..4 {
@@ -145,9 +141,8 @@ async fn no_revoked_token_passes_in_a_storm() {
     load.all_ready().await;
     let revoked = load.revoked.lock().unwrap().clone();
     for nth in 0..3 {
-        let node = load.node(nth).await.unwrap();
         for Revoked { token, .. } in &revoked {
-            assert!(node.answer(token).await, "{token} at the end");
+            assert!(load.node(nth).answer(token).await, "{token} at the end");
         }
     }
     assert_eq!(*load.wrong.lock().unwrap(), Vec::<String>::new());
@@ -180,20 +175,18 @@ async fn fault(cluster: &mut Cluster, load: &Load, chance: &mut Rng) -> &'static
             fault.name
         }
         7 => {
-            *load.nodes[nth].write().await = None;
-            sleep(a_while).await;
-            *load.nodes[nth].write().await = Some(begin(cluster, nth));
+            *load.nodes[nth].lock().unwrap() = begin(cluster, nth);
             "a node ends and another starts"
         }
         8 => {
-            let node = load.node(nth).await.unwrap();
+            let node = load.node(nth);
             node.wall.store([12, -12, 3600, -3600, 86_400, -86_400][chance.usize(..6)], Ordering::SeqCst);
             sleep(a_while).await;
             node.wall.store(0, Ordering::SeqCst);
             "a node's clock is set"
         }
         9 => {
-            let node = load.node(nth).await.unwrap();
+            let node = load.node(nth);
             node.stop();
             sleep(a_while).await;
             node.monotonic.fetch_add(3, Ordering::SeqCst);
@@ -217,11 +210,8 @@ async fn fault(cluster: &mut Cluster, load: &Load, chance: &mut Rng) -> &'static
             let lost = load.revoked.lock().unwrap().pop();
             if let Some(Revoked { token, .. }) = lost {
                 let key = key(&token);
-                if chance.bool() {
-                    cluster.ctl(&["del", &key])
-                } else {
-                    cluster.ctl(&["put", &key, "damaged!!"])
-                };
+                let arguments: &[_] = if chance.bool() { &["del", &key] } else { &["put", &key, "damaged!!"] };
+                cluster.ctl(arguments);
                 load.all_wait().await;
                 cluster.ctl(&["del", &key]);
                 accept(cluster).await;
