@@ -14,10 +14,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::core::{Core, NodeError};
+use crate::core::{Change, Lease, Node, NodeError, Revocation};
 use crate::etcd::messages::TxnResponse;
 use crate::etcd::{greater, is_lost_lease, keys, put, range, same, sub_txn, txn};
 use crate::records::{Head, TokenId, end};
@@ -26,83 +26,47 @@ use crate::replica::Replica;
 /// How many changes are in one transaction. Etcd's own limit is 128 operations.
 const GROUP: usize = 100;
 
-/// How many changes may wait.
-const WAITING: usize = 10_000;
-
 /// How many tokens share a lease. When it ends, etcd deletes them in one step.
 const TOKENS_OF_A_LEASE: usize = 10_000;
 
 /// How long a lease is used, in seconds, and how long its records stay after their tokens have ended.
 const HOUR: u64 = 3600;
 
-/// What has become of a revocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Revocation {
-    /// Until when the token is revoked, in seconds since 1970, without the margin. The token may be over already.
-    pub until: u64,
-    /// Whether this has changed something. (If the change was sent twice, this may be false.)
-    pub is_new: bool,
-}
-
-struct Change {
-    id: TokenId,
-    until: u64,
-    /// When whoever has sent it gives up.
-    by: Instant,
-    reply: oneshot::Sender<Result<Revocation, NodeError>>,
-}
-
-/// The lease of the next records.
-#[derive(Default)]
-struct Lease {
-    id: i64,
-    /// By the monotonic clock.
-    usable_until: Duration,
-    room: usize,
-}
-
-/// Where changes wait.
-pub(crate) struct Changes {
-    sender: mpsc::Sender<Change>,
-    receiver: Mutex<mpsc::Receiver<Change>>,
-    lease: Mutex<Lease>,
-}
-
-impl Default for Changes {
-    fn default() -> Self {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        Self { sender, receiver: Mutex::new(receiver), lease: Mutex::default() }
-    }
-}
-
-impl Changes {
-    /// Revokes a token: see [`Node::revoke`](crate::Node::revoke).
-    pub(crate) async fn revoke(&self, core: &Core, token: &str, exp: Option<u64>) -> Result<Revocation, NodeError> {
+impl Node {
+    /// Revokes a token until this time at least, in seconds since 1970; without a time, for the longest lifetime. A JWT is
+    /// revoked until its claim `exp` at least.
+    ///
+    /// When this returns, this node rejects the token, and every other one does so after its `stale_after`, until that time
+    /// and the fleet's margin are over.
+    ///
+    /// # Errors
+    /// If the token has no key, the expiry is too late, or the fleet is full; or if the outcome is unknown: repeat it.
+    pub async fn revoke(&self, token: &str, exp: Option<u64>) -> Result<Revocation, NodeError> {
         let id = TokenId::of(token).map_err(NodeError::Token)?;
-        let by = Instant::now() + core.settings.patience;
-        let settings = joined(core, by).await?.epoch.settings.clone();
-        let latest = core.clock.latest() + settings.longest_lifetime;
+        let by = Instant::now() + self.settings.patience;
+        let settings = self.joined(by).await?.epoch.settings.clone();
+        let latest = self.clock.latest() + settings.longest_lifetime;
         let until = exp.max(claimed(token)).unwrap_or(latest);
         if until > latest {
             return Err(NodeError::TooLate(latest));
         }
-        if until.saturating_add(settings.margin) <= core.clock.earliest() {
+        if until.saturating_add(settings.margin) <= self.clock.earliest() {
             return Ok(Revocation { until, is_new: false });
         }
         let (reply, done) = oneshot::channel();
         let late = || NodeError::Unknown("there are too many changes at a time".into());
-        let sent = timeout_at(by, self.sender.send(Change { id, until, by, reply })).await;
+        let sent = timeout_at(by, self.changes.send(Change { id, until, by, reply })).await;
         sent.map_err(|_| late())?.map_err(|_| late())?;
         done.await.map_err(|_| NodeError::Unknown("it may be revoked or not: the node has ended".into()))?
     }
 
     /// Makes the changes of the queue, a group at a time, until the node ends.
-    pub(crate) async fn publish(&self, core: &Core) -> Infallible {
+    pub(crate) async fn publish(&self) -> Infallible {
         loop {
             let mut group = Vec::new();
-            self.receiver.lock().await.recv_many(&mut group, GROUP).await;
+            self.waiting.lock().await.recv_many(&mut group, GROUP).await;
             let Some(by) = group.iter().map(|change: &Change| change.by).min() else { continue };
-            let done = self.commit(core, &mut group, by).await;
+            let done = self.commit(&mut group, by).await;
             for change in group {
                 let done = match &done {
                     Ok(done) => done.get(&change.id).copied().ok_or_else(|| unknown("etcd's answer lacks it")),
@@ -115,13 +79,8 @@ impl Changes {
     }
 
     /// Commits a group. Changes for which there is no room are answered, and removed from it.
-    async fn commit(
-        &self,
-        core: &Core,
-        group: &mut Vec<Change>,
-        by: Instant,
-    ) -> Result<BTreeMap<TokenId, Revocation>, NodeError> {
-        let replica = joined(core, by).await?;
+    async fn commit(&self, group: &mut Vec<Change>, by: Instant) -> Result<BTreeMap<TokenId, Revocation>, NodeError> {
+        let replica = self.joined(by).await?;
         for change in group.extract_if(.., |change| replica.is_full_for(change.id)) {
             _ = change.reply.send(Err(NodeError::Full));
         }
@@ -134,19 +93,18 @@ impl Changes {
         if ends.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let done = self.send(core, &replica, &ends, by).await?;
+        let done = self.send(&replica, &ends, by).await?;
         // The node may have joined again.
-        if let Some(replica) = core.replica() {
+        if let Some(replica) = self.replica() {
             for (id, done) in &done {
                 replica.put(*id, done.until).map_err(unknown)?;
             }
         }
-        core.is_allowed().map(|()| done)
+        self.is_allowed().map(|()| done)
     }
 
     async fn send(
         &self,
-        core: &Core,
         replica: &Replica,
         ends: &BTreeMap<TokenId, u64>,
         by: Instant,
@@ -154,22 +112,22 @@ impl Changes {
         let (last, end) = ends.last_key_value().ok_or_else(|| unknown("there is no change"))?;
         let head = Head::value(replica.term(), *last, *end).map_err(unknown)?;
         loop {
-            let lease = self.lease(core, replica, ends.len(), by).await?;
+            let lease = self.lease(replica, ends.len(), by).await?;
             let longer = |(id, end): (&TokenId, &u64)| {
-                let (key, shorter) = (core.names.token(*id), end.saturating_sub(1).to_be_bytes());
+                let (key, shorter) = (self.names.token(*id), end.saturating_sub(1).to_be_bytes());
                 let put = put(&key, end.to_be_bytes().to_vec(), lease);
                 sub_txn(txn(vec![greater(&key, &shorter)], vec![range(&key)], vec![put]))
             };
-            let ops = ends.iter().map(longer).chain([put(&core.names.head, head.clone(), 0)]).collect();
-            let change = txn(vec![same(&core.names.epoch, replica.epoch_revision)], ops, vec![]);
-            match core.client.txn(&change, by).await {
+            let ops = ends.iter().map(longer).chain([put(&self.names.head, head.clone(), 0)]).collect();
+            let change = txn(vec![same(&self.names.epoch, replica.epoch_revision)], ops, vec![]);
+            match self.client.txn(&change, by).await {
                 Err(fault) if is_lost_lease(&fault) && Instant::now() < by => {
                     *self.lease.lock().await = Lease::default();
                 }
                 Err(fault) => return Err(unknown(format!("it may be revoked or not: {}", fault.message()))),
                 Ok(answer) if answer.succeeded => {
                     // Before it is acknowledged: from now on the node notices a cluster that lacks it.
-                    core.remember(replica.epoch_revision, answer.header.map_or(0, |header| header.revision));
+                    self.remember(replica.epoch_revision, answer.header.map_or(0, |header| header.revision));
                     return read(ends, &answer);
                 }
                 Ok(_) => {
@@ -181,27 +139,27 @@ impl Changes {
 
     /// A lease that ends an hour after the last of its tokens, at least. Etcd measures it, so it does not depend on a
     /// node's clock.
-    async fn lease(&self, core: &Core, replica: &Replica, tokens: usize, by: Instant) -> Result<i64, NodeError> {
+    async fn lease(&self, replica: &Replica, tokens: usize, by: Instant) -> Result<i64, NodeError> {
         let mut lease = self.lease.lock().await;
-        if lease.room < tokens || core.clock.monotonic() >= lease.usable_until {
+        if lease.room < tokens || self.clock.monotonic() >= lease.usable_until {
             let seconds = replica.epoch.settings.longest() + 2 * HOUR;
-            let id = core.client.lease(seconds, by).await?;
-            let usable_until = core.clock.monotonic() + Duration::from_secs(HOUR);
+            let id = self.client.lease(seconds, by).await?;
+            let usable_until = self.clock.monotonic() + Duration::from_secs(HOUR);
             *lease = Lease { id, usable_until, room: TOKENS_OF_A_LEASE };
         }
         lease.room -= tokens;
         Ok(lease.id)
     }
-}
 
-/// What the node knows, as soon as it has joined.
-async fn joined(core: &Core, by: Instant) -> Result<Arc<Replica>, NodeError> {
-    loop {
-        core.is_allowed()?;
-        match core.replica() {
-            Some(replica) => return Ok(replica),
-            None if Instant::now() >= by => return Err(unknown("the node has not joined the fleet")),
-            None => sleep(Duration::from_millis(5)).await,
+    /// What the node knows, as soon as it has joined.
+    async fn joined(&self, by: Instant) -> Result<Arc<Replica>, NodeError> {
+        loop {
+            self.is_allowed()?;
+            match self.replica() {
+                Some(replica) => return Ok(replica),
+                None if Instant::now() >= by => return Err(unknown("the node has not joined the fleet")),
+                None => sleep(Duration::from_millis(5)).await,
+            }
         }
     }
 }

@@ -1,14 +1,18 @@
-//! What a node has, and where it stands: the parts that following ([`crate::node`]) and changing ([`crate::changes`]) share.
+//! What a node has, and where it stands. What it does is in [`crate::node`] and [`crate::changes`].
 
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tonic::Status;
 
 use crate::clock::Clock;
 use crate::etcd::Client;
-use crate::records::{Names, Said};
+use crate::records::{Names, Said, TokenId};
 use crate::replica::Replica;
 use crate::settings::Settings;
 
@@ -81,25 +85,79 @@ impl LastKnown {
     }
 }
 
-/// What a node has.
-pub(crate) struct Core {
+/// What has become of a revocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revocation {
+    /// Until when the token is revoked, in seconds since 1970, without the margin. The token may be over already.
+    pub until: u64,
+    /// Whether this has changed something. (If the change was sent twice, this may be false.)
+    pub is_new: bool,
+}
+
+/// A revocation on its way into etcd.
+pub(crate) struct Change {
+    pub(crate) id: TokenId,
+    pub(crate) until: u64,
+    /// When whoever has sent it gives up.
+    pub(crate) by: Instant,
+    pub(crate) reply: oneshot::Sender<Result<Revocation, NodeError>>,
+}
+
+/// The lease of the next records.
+#[derive(Default)]
+pub(crate) struct Lease {
+    pub(crate) id: i64,
+    /// By the monotonic clock.
+    pub(crate) usable_until: Duration,
+    pub(crate) room: usize,
+}
+
+/// How many changes may wait.
+const WAITING: usize = 10_000;
+
+/// A node of a fleet. It follows the fleet while [`run`](Self::run) is polled.
+pub struct Node {
     pub(crate) settings: Settings,
     pub(crate) names: Names,
     pub(crate) client: Client,
     pub(crate) clock: Clock,
     stand: ArcSwap<Stand>,
     last_known: Mutex<LastKnown>,
+    /// Changes that wait.
+    pub(crate) changes: mpsc::Sender<Change>,
+    pub(crate) waiting: tokio::sync::Mutex<mpsc::Receiver<Change>>,
+    pub(crate) lease: tokio::sync::Mutex<Lease>,
+    pub(crate) joins: AtomicU64,
+    pub(crate) questions: AtomicU64,
 }
 
-impl Core {
-    pub(crate) fn new(settings: Settings, clock: Clock) -> Result<Self, String> {
+impl Node {
+    /// A node, which does nothing yet.
+    ///
+    /// # Errors
+    /// If the rate is not between 0 and 1, or if an address of etcd or a file for TLS can't be read.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
+    pub fn new(settings: Settings, clock: Clock) -> Result<Self, String> {
         if !(settings.rate > 0.0 && settings.rate < 1.0) {
             return Err(format!("the rate is {}, and must be greater than 0 and less than 1", settings.rate));
         }
-        let client = Client::new(&settings.etcd, settings.one_try())?;
+        let (changes, waiting) = mpsc::channel(WAITING);
         let stand = Stand { is_waiting: false, why: "it has just started".into(), replica: None };
-        let (stand, last_known) = (ArcSwap::from_pointee(stand), Mutex::default());
-        Ok(Self { names: Names::of(&settings.fleet), client, clock, stand, last_known, settings })
+        Ok(Self {
+            names: Names::of(&settings.fleet),
+            client: Client::new(&settings.etcd, settings.one_try())?,
+            clock,
+            stand: ArcSwap::from_pointee(stand),
+            last_known: Mutex::default(),
+            changes,
+            waiting: waiting.into(),
+            lease: Lease::default().into(),
+            joins: AtomicU64::new(0),
+            questions: AtomicU64::new(0),
+            settings,
+        })
     }
 
     pub(crate) fn stand(&self) -> Arc<Stand> {

@@ -13,9 +13,9 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::core::NodeError;
+use crate::core::{Node, NodeError};
 use crate::metrics::{self, Counts};
-use crate::node::{Node, State as NodeState};
+use crate::node::State as NodeState;
 use crate::records::TokenId;
 
 /// The most bytes of a body: a token and an expiry.

@@ -25,11 +25,10 @@ mod records;
 mod replica;
 mod settings;
 
-pub use self::changes::Revocation;
 pub use self::clock::{Clock, Reading};
-pub use self::core::NodeError;
+pub use self::core::{Node, NodeError, Revocation};
 pub use self::epoch::{accept, change, found};
 pub use self::etcd::Etcd;
-pub use self::node::{Health, Node, State};
+pub use self::node::{Health, State};
 pub use self::records::{Epoch, Shared, SharedArguments, TokenId};
 pub use self::settings::{Settings, duration, fleet_name};

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use concurrent_cuckoo_filter::FigureValue;
 
-use crate::node::{Node, State};
+use crate::core::Node;
+use crate::node::State;
 
 /// How often each of these has happened.
 #[derive(Debug)]

@@ -25,7 +25,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::Stats;
@@ -33,15 +33,12 @@ use serde::Serialize;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use tonic::{Status, Streaming};
 
-use crate::changes::{Changes, Revocation};
-use crate::clock::Clock;
-use crate::core::{Core, LastKnown, NodeError};
+use crate::core::{LastKnown, Node, NodeError};
 use crate::epoch::amend;
 use crate::etcd::messages::{Event, WatchCreateRequest, WatchResponse};
 use crate::etcd::{Link, after, keys, range, txn};
 use crate::records::{Epoch, Head, Said, TokenId, end, part};
 use crate::replica::Replica;
-use crate::settings::Settings;
 
 /// How long a node waits before it asks the next member.
 const NEXT: Duration = Duration::from_millis(50);
@@ -91,14 +88,6 @@ pub struct Health {
     pub clock_set_by: f64,
 }
 
-/// A node of a fleet. It follows the fleet while [`run`](Self::run) is polled.
-pub struct Node {
-    core: Core,
-    changes: Changes,
-    joins: AtomicU64,
-    questions: AtomicU64,
-}
-
 /// What a node knew when it sent a question. An answer that contradicts it is a loss.
 struct Asked {
     at: Duration,
@@ -127,57 +116,44 @@ impl From<Status> for End {
 }
 
 impl Node {
-    /// A node, which does nothing yet.
-    ///
-    /// # Errors
-    /// If the rate is not between 0 and 1, or if an address of etcd or a file for TLS can't be read.
-    ///
-    /// # Panics
-    /// Outside of a Tokio runtime.
-    pub fn new(settings: Settings, clock: Clock) -> Result<Self, String> {
-        let core = Core::new(settings, clock)?;
-        Ok(Self { core, changes: Changes::default(), joins: AtomicU64::new(0), questions: AtomicU64::new(0) })
-    }
-
     /// Follows the fleet, and makes changes. If this is dropped, the node soon has no answers; it can run again.
     pub async fn run(&self) -> Infallible {
-        let publish = || self.changes.publish(&self.core);
-        tokio::join!(self.follow(), publish(), publish(), publish(), publish()).0
+        tokio::join!(self.follow(), self.publish(), self.publish(), self.publish(), self.publish()).0
     }
 
     // Join and follow.
 
     async fn follow(&self) -> Infallible {
         loop {
-            let Err(end) = self.session(&self.core.client.next()).await;
+            let Err(end) = self.session(&self.client.next()).await;
             let pause = match end {
                 End::Next(why) => {
-                    let stand = self.core.stand();
+                    let stand = self.stand();
                     // What an operator has to do is more important than what is wrong with one member.
                     let why = if stand.is_waiting { stand.why.clone() } else { why };
-                    self.core.set(stand.is_waiting, why, stand.replica.clone());
+                    self.set(stand.is_waiting, why, stand.replica.clone());
                     NEXT
                 }
                 End::Join(why) => {
-                    self.core.last_known(); // It outlives the replica.
-                    self.core.set(false, why, None);
+                    self.last_known(); // It outlives the replica.
+                    self.set(false, why, None);
                     NEXT
                 }
                 End::Stop(why) => {
-                    self.core.set(true, why, self.core.replica());
+                    self.set(true, why, self.replica());
                     STOPPED
                 }
                 End::Lost(why) => {
-                    if let Some(replica) = self.core.replica() {
+                    if let Some(replica) = self.replica() {
                         replica.lose(&why);
                     }
-                    self.core.set(true, format!("the cluster has lost something: {why}"), self.core.replica());
+                    self.set(true, format!("the cluster has lost something: {why}"), self.replica());
                     self.announce(&why).await;
                     STOPPED
                 }
                 End::Full(why) => {
                     let why = format!("the filter has no room ({why}): run `fleet found` with a larger --capacity");
-                    self.core.set(false, why, None);
+                    self.set(false, why, None);
                     FULL
                 }
             };
@@ -187,20 +163,20 @@ impl Node {
 
     /// One connection to one member, as long as all is well.
     async fn session(&self, link: &Link) -> Result<Infallible, End> {
-        let known = self.core.replica();
+        let known = self.replica();
         // A node that joins has time: etcd may be busy.
-        let limit = if known.is_some() { self.core.client.one_try } else { 10 * self.core.client.one_try };
-        let last_known = self.core.last_known();
-        let said = Said::of(link.txn(Said::questions(&self.core.names, None), limit).await?)?;
+        let limit = if known.is_some() { self.client.one_try } else { 10 * self.client.one_try };
+        let last_known = self.last_known();
+        let said = Said::of(link.txn(Said::questions(&self.names, None), limit).await?)?;
         let epoch = judge(&said, known.as_deref())?.clone();
         last_known.compare(&said).map_err(End::Lost)?;
-        self.core.client.belong_to(said.cluster);
+        self.client.belong_to(said.cluster);
         let replica = match known {
             Some(replica) if replica.epoch == epoch && replica.epoch_revision == said.epoch_revision => replica,
             _ => self.join(link, epoch, &said).await?,
         };
         let start_revision = replica.position() + 1;
-        let (key, range_end) = (self.core.names.all.clone().into(), after(&self.core.names.all));
+        let (key, range_end) = (self.names.all.clone().into(), after(&self.names.all));
         let create = WatchCreateRequest { key, range_end, start_revision, prev_kv: true };
         let watch = link.watch(create, limit).await?;
         tokio::try_join!(self.hear(&replica, watch), self.check(&replica, link)).map(|(never, _)| never)
@@ -208,18 +184,18 @@ impl Node {
 
     /// Reads all tokens at the revision of this answer.
     async fn join(&self, link: &Link, epoch: Epoch, said: &Said) -> Result<Arc<Replica>, End> {
-        self.core.set(false, format!("it reads the tokens at revision {}", said.revision), None);
-        let limit = 10 * self.core.client.one_try;
-        let replica = Replica::new(epoch, said, self.core.settings.rate, &self.core.clock).map_err(End::Full)?;
+        self.set(false, format!("it reads the tokens at revision {}", said.revision), None);
+        let limit = 10 * self.client.one_try;
+        let replica = Replica::new(epoch, said, self.settings.rate, &self.clock).map_err(End::Full)?;
         let last = self.last_record(said);
         let mut has_last = last.is_none();
         let mut next = Instant::now();
         for first in 0..=255 {
             sleep_until(next).await;
-            for kv in keys(&link.txn(part(&self.core.names, first, said.revision), limit).await?, 0)? {
+            for kv in keys(&link.txn(part(&self.names, first, said.revision), limit).await?, 0)? {
                 next += READ_ONE;
                 let damaged = || End::Stop(format!("{} is damaged: delete it", kv.key.escape_ascii()));
-                let (id, end) = self.core.names.record(&kv).ok_or_else(damaged)?;
+                let (id, end) = self.names.record(&kv).ok_or_else(damaged)?;
                 replica.put(id, end).map_err(End::Full)?;
                 has_last |= last.is_some_and(|last| last.0 == id && last.1 <= end);
             }
@@ -229,7 +205,7 @@ impl Node {
         }
         let replica = Arc::new(replica);
         self.joins.fetch_add(1, Ordering::Relaxed);
-        self.core.set(false, "it compares its head with that of a majority".into(), Some(Arc::clone(&replica)));
+        self.set(false, "it compares its head with that of a majority".into(), Some(Arc::clone(&replica)));
         Ok(replica)
     }
 
@@ -258,9 +234,9 @@ impl Node {
         }
         let key = kv.key.escape_ascii().to_string();
         let (is_deletion, compacted) = (event.kind == 1, || End::Join(format!("etcd was compacted up to {key}")));
-        if kv.key == self.core.names.epoch.as_bytes() {
+        if kv.key == self.names.epoch.as_bytes() {
             Err(End::Next("there is a new epoch".into()))
-        } else if kv.key == self.core.names.head.as_bytes() {
+        } else if kv.key == self.names.head.as_bytes() {
             if event.prev_kv.is_none() && (is_deletion || kv.version > 1) {
                 return Err(compacted());
             }
@@ -277,29 +253,29 @@ impl Node {
             // Etcd deletes a record when its lease ends, long after its token.
             let before = event.prev_kv.ok_or_else(compacted)?;
             match end(&before) {
-                Some(end) if end <= self.core.clock.latest() => Ok(()),
+                Some(end) if end <= self.clock.latest() => Ok(()),
                 _ => Err(End::Lost(format!("a client outside the fleet has deleted {key}"))),
             }
         } else {
             let damaged = || End::Lost(format!("a client outside the fleet has damaged {key}: delete it"));
-            let (id, end) = self.core.names.record(&kv).ok_or_else(damaged)?;
+            let (id, end) = self.names.record(&kv).ok_or_else(damaged)?;
             replica.put(id, end).map_err(End::Full)
         }
     }
 
     /// Asks a majority for the head, again and again.
     async fn check(&self, replica: &Replica, link: &Link) -> Result<Infallible, End> {
-        let stale_after = self.core.settings.stale_after;
+        let stale_after = self.settings.stale_after;
         let mut ticks = interval((stale_after / 8).clamp(Duration::from_millis(10), Duration::from_millis(250)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut waiting = None;
         loop {
             ticks.tick().await;
-            if !replica.advance(&self.core.clock) {
+            if !replica.advance(&self.clock) {
                 return Err(End::Join("entries would end before their tokens".into()));
             }
-            let asked = Asked { at: self.core.clock.monotonic(), head: replica.head(), known: self.core.last_known() };
-            let said = Said::of(link.txn(Said::questions(&self.core.names, None), self.core.client.one_try).await?)?;
+            let asked = Asked { at: self.clock.monotonic(), head: replica.head(), known: self.last_known() };
+            let said = Said::of(link.txn(Said::questions(&self.names, None), self.client.one_try).await?)?;
             waiting = self.compare(replica, asked, said, waiting)?;
         }
     }
@@ -313,7 +289,7 @@ impl Node {
         said: Said,
         waiting: Option<(Duration, Head)>,
     ) -> Result<Option<(Duration, Head)>, End> {
-        let stale_after = self.core.settings.stale_after;
+        let stale_after = self.settings.stale_after;
         if said.epoch_revision != replica.epoch_revision || said.valid().is_err() {
             return Err(End::Next("there is a new epoch, or another cluster".into()));
         }
@@ -328,7 +304,7 @@ impl Node {
             match replica.has_head(&head) {
                 Some(true) => {
                     replica.has_all_until(sent, stale_after);
-                    self.core.set(false, "it has every change".into(), self.core.replica());
+                    self.set(false, "it has every change".into(), self.replica());
                 }
                 // It passed it without having had it: the watch and the answers are of different histories. Or there were
                 // very many changes.
@@ -337,7 +313,7 @@ impl Node {
             }
         }
         match still_waiting {
-            Some((sent, _)) if self.core.clock.monotonic() > sent + stale_after => {
+            Some((sent, _)) if self.clock.monotonic() > sent + stale_after => {
                 Err(End::Next("the watch is late".into()))
             }
             waiting => Ok(waiting),
@@ -346,33 +322,21 @@ impl Node {
 
     /// Says in the epoch that the cluster has lost something, unless there is a newer epoch, or it says so already.
     async fn announce(&self, why: &str) {
-        let Some(replica) = self.core.replica() else { return };
+        let Some(replica) = self.replica() else { return };
         let lost = |said: &Said| {
             let epoch = said.epoch.clone().unwrap_or_else(|| replica.epoch.clone());
             let is_ours = epoch.number <= replica.epoch.number && epoch.lost.is_none();
-            let (number, lost) = (replica.epoch.number, Some(format!("{why} ({})", self.core.settings.node)));
+            let (number, lost) = (replica.epoch.number, Some(format!("{why} ({})", self.settings.node)));
             Ok(is_ours.then_some(Epoch { number, lost, ..epoch }))
         };
         let until = Instant::now() + Duration::from_secs(2);
-        match amend(&self.core.client, &self.core.names, lost, until).await {
+        match amend(&self.client, &self.names, lost, until).await {
             Ok(_) => tracing::error!("the cluster has lost something: {why}"),
             Err(error) => tracing::error!("the cluster has lost something: {why}; it can't be announced: {error}"),
         }
     }
 
     // Answer.
-
-    /// Revokes a token until this time at least, in seconds since 1970; without a time, for the longest lifetime. A JWT is
-    /// revoked until its claim `exp` at least.
-    ///
-    /// When this returns, this node rejects the token, and every other one does so after its `stale_after`, until that time
-    /// and the fleet's margin are over.
-    ///
-    /// # Errors
-    /// If the token has no key, the expiry is too late, or the fleet is full; or if the outcome is unknown: repeat it.
-    pub async fn revoke(&self, token: &str, exp: Option<u64>) -> Result<Revocation, NodeError> {
-        self.changes.revoke(&self.core, token, exp).await
-    }
 
     /// Whether the token is revoked. See [`revoked_until`](Self::revoked_until).
     ///
@@ -391,11 +355,11 @@ impl Node {
     /// If the token has no key, or if the node can't tell. Reject the request then.
     pub async fn revoked_until(&self, token: &str) -> Result<Option<u64>, NodeError> {
         let id = TokenId::of(token).map_err(NodeError::Token)?;
-        let stand = self.core.stand();
+        let stand = self.stand();
         if stand.is_waiting {
             return Err(NodeError::Unknown(stand.why.clone()));
         }
-        if stand.replica.as_ref().is_some_and(|replica| replica.lacks(id, &self.core.clock)) {
+        if stand.replica.as_ref().is_some_and(|replica| replica.lacks(id, &self.clock)) {
             return Ok(None);
         }
         self.questions.fetch_add(1, Ordering::Relaxed);
@@ -404,15 +368,15 @@ impl Node {
 
     /// Asks a majority for a token.
     async fn ask(&self, id: TokenId, replica: Option<&Replica>) -> Result<Option<u64>, NodeError> {
-        let until = Instant::now() + self.core.settings.stale_after.max(Duration::from_secs(1));
-        let last_known = self.core.last_known();
-        let said = Said::of(self.core.client.txn(&Said::questions(&self.core.names, Some(id)), until).await?)?;
+        let until = Instant::now() + self.settings.stale_after.max(Duration::from_secs(1));
+        let last_known = self.last_known();
+        let said = Said::of(self.client.txn(&Said::questions(&self.names, Some(id)), until).await?)?;
         let epoch = said.valid().map_err(NodeError::Unknown)?;
         last_known.compare(&said).map_err(NodeError::Unknown)?;
         if let Some(record) = &said.token {
             let end =
                 end(record).ok_or_else(|| NodeError::Unknown("the token's record is damaged: delete it".into()))?;
-            return Ok(Some(end).filter(|end| self.core.clock.earliest() < end.saturating_add(epoch.settings.margin)));
+            return Ok(Some(end).filter(|end| self.clock.earliest() < end.saturating_add(epoch.settings.margin)));
         }
         match replica {
             Some(replica) if replica.epoch_revision != said.epoch_revision => {
@@ -425,48 +389,48 @@ impl Node {
             None => self.last_record_is_there(&said, until).await?,
         }
         // What the node has noticed meanwhile counts, too.
-        self.core.is_allowed().map(|()| None)
+        self.is_allowed().map(|()| None)
     }
 
     /// A node that remembers nothing would not notice that somebody has deleted the tokens.
     async fn last_record_is_there(&self, said: &Said, until: Instant) -> Result<(), NodeError> {
         let Some((id, end)) = self.last_record(said) else { return Ok(()) };
-        let questions = txn(vec![], vec![range(&self.core.names.token(id))], vec![]);
-        let record = keys(&self.core.client.txn(&questions, until).await?, 0)?.pop();
-        let is_there = record.and_then(|record| self.core.names.record(&record)).is_some_and(|(_, found)| found >= end);
+        let questions = txn(vec![], vec![range(&self.names.token(id))], vec![]);
+        let record = keys(&self.client.txn(&questions, until).await?, 0)?.pop();
+        let is_there = record.and_then(|record| self.names.record(&record)).is_some_and(|(_, found)| found >= end);
         if is_there { Ok(()) } else { Err(NodeError::Unknown(LAST_IS_MISSING.into())) }
     }
 
     /// The token that the last change has left in etcd, unless it has ended, or an operator has accepted a loss since.
     fn last_record(&self, said: &Said) -> Option<(TokenId, u64)> {
-        let last = said.head.token().filter(|(_, end)| *end > self.core.clock.latest());
+        let last = said.head.token().filter(|(_, end)| *end > self.clock.latest());
         last.filter(|_| said.head.revision > said.epoch_revision)
     }
 
     /// What the node does.
     pub fn health(&self) -> Health {
-        let stand = self.core.stand();
+        let stand = self.stand();
         let state = match &stand.replica {
             _ if stand.is_waiting => State::Waiting,
-            Some(replica) if replica.is_fresh(&self.core.clock) => State::Ready,
+            Some(replica) if replica.is_fresh(&self.clock) => State::Ready,
             Some(_) => State::Stale,
             None => State::Joining,
         };
         Health {
-            node: self.core.settings.node.clone(),
+            node: self.settings.node.clone(),
             state,
             why: stand.why.clone(),
             epoch: stand.replica.as_ref().map(|replica| replica.epoch.clone()),
             position: stand.replica.as_ref().map_or(0, |replica| replica.head().revision),
             joins: self.joins.load(Ordering::Relaxed),
             questions: self.questions.load(Ordering::Relaxed),
-            clock_set_by: self.core.clock.was_set_by(),
+            clock_set_by: self.clock.was_set_by(),
         }
     }
 
     /// What its filter says of itself.
     pub(crate) fn stats(&self) -> Option<Stats> {
-        self.core.replica().map(|replica| replica.stats())
+        self.replica().map(|replica| replica.stats())
     }
 
     /// Whether the node answers from its filter.

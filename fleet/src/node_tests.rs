@@ -1,9 +1,12 @@
 //! What a node makes of what etcd says, without an etcd.
 
 use super::*;
-use crate::clock::Reading;
+use std::sync::atomic::AtomicU64;
+
+use crate::clock::{Clock, Reading};
 use crate::etcd::messages::KeyValue;
 use crate::records::Shared;
+use crate::settings::Settings;
 
 const EPOCH: i64 = 5;
 
@@ -47,7 +50,7 @@ fn replica(node: &Node) -> (Replica, KeyValue) {
     let first = record(10);
     let said = said(Head::of(first.clone()), 12);
     let epoch = said.epoch.clone().unwrap();
-    (Replica::new(epoch, &said, 0.001, &node.core.clock).unwrap(), first)
+    (Replica::new(epoch, &said, 0.001, &node.clock).unwrap(), first)
 }
 
 #[tokio::test]
@@ -85,7 +88,7 @@ async fn older_events_are_passed_over() {
 async fn what_was_compacted_is_read_again() {
     let node = node();
     let (replica, _) = replica(&node);
-    let key = node.core.names.token(token("alice"));
+    let key = node.names.token(token("alice"));
     for event in [put(record(13), None), delete("revoked/head", 13, None), delete(&key, 13, None)] {
         assert!(matches!(node.apply(&replica, event), Err(End::Join(_))));
     }
@@ -95,31 +98,31 @@ async fn what_was_compacted_is_read_again() {
 async fn a_deletion_is_a_loss_before_the_end_of_its_token() {
     let node = node();
     let (replica, _) = replica(&node);
-    let (key, now) = (node.core.names.token(token("alice")), node.core.clock.earliest());
+    let (key, now) = (node.names.token(token("alice")), node.clock.earliest());
     let at = |end: u64| Some(kv(&key, 9, end.to_be_bytes()));
     assert!(node.apply(&replica, delete(&key, 13, at(now - 1))).is_ok());
     assert!(matches!(node.apply(&replica, delete(&key, 13, at(now + 100))), Err(End::Lost(_))));
     assert!(matches!(node.apply(&replica, delete(&key, 13, Some(kv(&key, 9, "x")))), Err(End::Lost(_))));
     assert!(matches!(node.apply(&replica, put(kv(&key, 13, "x"), at(now + 100))), Err(End::Lost(_))));
     assert!(node.apply(&replica, put(kv(&key, 13, (now + 100).to_be_bytes()), None)).is_ok());
-    replica.has_all_until(node.core.clock.monotonic(), Duration::from_secs(60));
-    assert!(!replica.lacks(token("alice"), &node.core.clock) && replica.lacks(token("bob"), &node.core.clock));
+    replica.has_all_until(node.clock.monotonic(), Duration::from_secs(60));
+    assert!(!replica.lacks(token("alice"), &node.clock) && replica.lacks(token("bob"), &node.clock));
 }
 
 /// The node's own change, and the head that it has had: a restored cluster may have an earlier one.
 #[tokio::test]
 async fn an_answer_that_lacks_a_change_that_the_node_knew_is_a_loss() {
     let node = node();
-    node.core.remember(EPOCH, 11);
-    node.core.remember(EPOCH, 9);
-    let known = node.core.last_known();
+    node.remember(EPOCH, 11);
+    node.remember(EPOCH, 9);
+    let known = node.last_known();
     assert!(known.compare(&said(head(10), 20)).is_err());
     assert!(known.compare(&said(head(11), 20)).is_ok());
     // In another epoch an operator has accepted what was lost.
     assert!(known.compare(&Said { epoch_revision: 6, ..said(head(10), 20) }).is_ok());
     // The node compares it with each answer, but not with one to an earlier question.
     let (replica, first) = replica(&node);
-    let asked = |known| Asked { at: node.core.clock.monotonic(), head: replica.head(), known };
+    let asked = |known| Asked { at: node.clock.monotonic(), head: replica.head(), known };
     let answer = || said(Head::of(first.clone()), 20);
     assert!(matches!(node.compare(&replica, asked(known), answer(), None), Err(End::Lost(_))));
     assert!(node.compare(&replica, asked(LastKnown::default()), answer(), None).is_ok());
@@ -127,9 +130,9 @@ async fn an_answer_that_lacks_a_change_that_the_node_knew_is_a_loss() {
     assert!(replica.advance_head(&Head::of(first), Head::of(record(13))));
     let replica = Some(Arc::new(replica));
     for (why, replica) in [("it follows", replica), ("it joins", None)] {
-        node.core.set(false, why.into(), replica);
-        assert!(node.core.last_known().compare(&said(head(12), 20)).is_err());
-        assert!(node.core.last_known().compare(&said(head(13), 20)).is_ok());
+        node.set(false, why.into(), replica);
+        assert!(node.last_known().compare(&said(head(12), 20)).is_err());
+        assert!(node.last_known().compare(&said(head(13), 20)).is_ok());
     }
 }
 
@@ -137,21 +140,21 @@ async fn an_answer_that_lacks_a_change_that_the_node_knew_is_a_loss() {
 async fn a_node_is_ready_only_when_it_has_the_head_of_a_majority() {
     let node = node();
     let (replica, first) = replica(&node);
-    let (begin, second) = (node.core.clock.monotonic(), record(13));
+    let (begin, second) = (node.clock.monotonic(), record(13));
     let compare = |at: Duration, head: KeyValue, waiting| {
-        node.core.remember(EPOCH, replica.head().revision);
-        let asked = Asked { at, head: replica.head(), known: node.core.last_known() };
+        node.remember(EPOCH, replica.head().revision);
+        let asked = Asked { at, head: replica.head(), known: node.last_known() };
         node.compare(&replica, asked, said(Head::of(head), 20), waiting)
     };
     // Its watch is late: it has not come to the head that a majority has.
     let Ok(waiting @ Some(_)) = compare(begin, second.clone(), None) else { panic!() };
-    assert!(!replica.is_fresh(&node.core.clock));
+    assert!(!replica.is_fresh(&node.clock));
     // Another question does not make the first one younger.
     let Ok(waiting) = compare(begin + Duration::from_millis(1), second.clone(), waiting) else { panic!() };
     assert_eq!(waiting.as_ref().map(|waiting| waiting.0), Some(begin));
     assert!(replica.advance_head(&Head::of(first.clone()), Head::of(second.clone())));
     assert!(matches!(compare(begin, second.clone(), waiting), Ok(None)));
-    assert!(replica.is_fresh(&node.core.clock));
+    assert!(replica.is_fresh(&node.clock));
     // An earlier head, and another one of the same revision, are losses.
     assert!(matches!(compare(begin, first, None), Err(End::Lost(_))));
     assert!(matches!(compare(begin, record(13), None), Err(End::Lost(_))));
@@ -213,7 +216,7 @@ async fn a_lookup_finds_a_token_while_its_node_notices_that_the_clock_was_set() 
     });
     let node = Node::new(Settings::new("http://127.0.0.1:1"), clock).unwrap();
     behind.store(2 * 86_400, Ordering::SeqCst);
-    let (replica, clock) = (replica(&node).0, &node.core.clock);
+    let (replica, clock) = (replica(&node).0, &node.clock);
     replica.put(token("alice"), clock.latest() + 1800).unwrap();
     replica.has_all_until(clock.monotonic(), Duration::from_secs(60));
     assert!(replica.advance(clock) && !replica.lacks(token("alice"), clock) && replica.lacks(token("bob"), clock));
@@ -227,7 +230,7 @@ async fn a_lookup_finds_a_token_while_its_node_notices_that_the_clock_was_set() 
 async fn a_lookup_that_is_stopped_while_its_node_catches_up_is_not_certain() {
     let node = node();
     let replica = Arc::new(replica(&node).0);
-    let start = node.core.clock.monotonic();
+    let start = node.clock.monotonic();
     replica.has_all_until(start, Duration::from_secs(2));
     let (catching_up, is_first) = (Arc::clone(&replica), AtomicU64::new(0));
     let clock = Clock::new(move || {
