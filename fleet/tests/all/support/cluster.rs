@@ -154,6 +154,15 @@ impl Cluster {
         wait("the member", || self.get(&self.members[nth], "version").map(drop));
     }
 
+    /// Starts a member that ends by itself. Returns what it says.
+    pub(crate) fn start_in_vain(&mut self, nth: usize, options: &[&str]) -> String {
+        self.launch(nth, options);
+        let process = self.members[nth].process.as_mut().unwrap();
+        wait("its end", || process.0.try_wait().unwrap());
+        self.kill(nth);
+        fs::read_to_string(self.members[nth].folder.with_extension("log")).unwrap()
+    }
+
     /// Ends a member, and removes its data.
     pub(crate) fn wipe(&mut self, nth: usize) {
         self.kill(nth);

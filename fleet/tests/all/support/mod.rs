@@ -4,6 +4,7 @@ pub(crate) mod cluster;
 pub(crate) mod proxy;
 
 use std::env;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The longest wait for something that must happen sooner or later, on the slowest machine: `FLEET_LONGEST` seconds, or 120.
@@ -14,17 +15,13 @@ pub(crate) fn longest() -> Duration {
 
 /// Whether there is an etcd to test with.
 pub(crate) fn has_etcd() -> bool {
-    let found = |program: &str| {
-        env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(program).is_file())
-    };
-    if ["etcd", "etcdctl", "setpriv"].into_iter().all(found) {
+    let search =
+        Command::new("sh").args(["-c", "command -v etcd && command -v etcdctl && command -v setpriv"]).output();
+    if search.unwrap().status.success() {
         return true;
     }
-    assert_ne!(
-        env::var("FLEET_ENGINE").as_deref(),
-        Ok("required"),
-        "etcd, etcdctl or setpriv (of util-linux) is not installed, and is required"
-    );
+    let is_required = env::var("FLEET_ENGINE").is_ok_and(|engine| engine == "required");
+    assert!(!is_required, "etcd, etcdctl or setpriv (of util-linux) is not installed, and is required");
     eprintln!("skipped: etcd, etcdctl or setpriv is not installed; ci/fleet --install installs the first two");
     false
 }
