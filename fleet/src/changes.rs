@@ -127,7 +127,8 @@ impl Node {
                 Err(fault) => return Err(unknown(format!("it may be revoked or not: {}", fault.message()))),
                 Ok(answer) if answer.succeeded => {
                     // Before it is acknowledged: from now on the node notices a cluster that lacks it.
-                    self.remember(replica.epoch_revision, answer.header.map_or(0, |header| header.revision));
+                    let revision = answer.header.map_or(0, |header| header.revision);
+                    self.remember(replica.epoch_revision, Head { revision, value: head.into() });
                     return read(ends, &answer);
                 }
                 Ok(_) => {

@@ -12,7 +12,7 @@ use tonic::Status;
 
 use crate::clock::Clock;
 use crate::etcd::Client;
-use crate::records::{Names, Said, TokenId};
+use crate::records::{Head, Names, Said, TokenId};
 use crate::replica::Replica;
 use crate::settings::Settings;
 
@@ -65,23 +65,21 @@ pub(crate) struct Stand {
 }
 
 /// The last change that the node knows of in an epoch: one that it has made, or the head of its replica, or of one before.
-/// Both are revisions: that of the epoch's record, and that of the change.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct LastKnown {
+    /// The revision of the epoch's record.
     epoch: i64,
-    change: i64,
+    change: Head,
 }
 
 impl LastKnown {
     /// Fails if the cluster lacks the change. The answer must be one to a question that was sent when it was known already.
-    pub(crate) fn compare(self, said: &Said) -> Result<(), String> {
-        if self.epoch == said.epoch_revision && said.head.revision < self.change {
-            let (theirs, ours) = (said.head.revision, self.change);
-            return Err(format!(
-                "its last change is of revision {theirs}, and this node knows of one of revision {ours}"
-            ));
+    pub(crate) fn compare(&self, said: &Said) -> Result<(), String> {
+        let (theirs, ours) = (said.head.revision, self.change.revision);
+        if self.epoch != said.epoch_revision || theirs > ours || said.head == self.change {
+            return Ok(());
         }
-        Ok(())
+        Err(format!("its last change is of revision {theirs}, and this node knows of another one of revision {ours}"))
     }
 }
 
@@ -179,18 +177,19 @@ impl Node {
     }
 
     /// Remembers a change of this epoch, even if the node joins again.
-    pub(crate) fn remember(&self, epoch: i64, change: i64) {
+    pub(crate) fn remember(&self, epoch: i64, change: Head) {
         let mut known = self.last_known.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = if known.epoch == epoch { known.change } else { 0 };
-        *known = LastKnown { epoch, change: before.max(change) };
+        if known.epoch != epoch || known.change.revision < change.revision {
+            *known = LastKnown { epoch, change };
+        }
     }
 
     /// With the head of its replica.
     pub(crate) fn last_known(&self) -> LastKnown {
         if let Some(replica) = self.replica() {
-            self.remember(replica.epoch_revision, replica.head().revision);
+            self.remember(replica.epoch_revision, replica.head());
         }
-        *self.last_known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last_known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Fails if the node waits for an operator.

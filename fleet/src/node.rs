@@ -88,13 +88,6 @@ pub struct Health {
     pub clock_set_by: f64,
 }
 
-/// What a node knew when it sent a question. An answer that contradicts it is a loss.
-struct Asked {
-    at: Duration,
-    head: Head,
-    known: LastKnown,
-}
-
 /// Why a node does not go on over its link.
 enum End {
     /// The link, or what the member at its end said. What the node knows stays true, until it is too old.
@@ -166,10 +159,10 @@ impl Node {
         let known = self.replica();
         // A node that joins has time: etcd may be busy.
         let limit = if known.is_some() { self.client.one_try } else { 10 * self.client.one_try };
-        let last_known = self.last_known();
+        let before = self.last_known();
         let said = Said::of(link.txn(Said::questions(&self.names, None), limit).await?)?;
         let epoch = judge(&said, known.as_deref())?.clone();
-        last_known.compare(&said).map_err(End::Lost)?;
+        before.compare(&said).map_err(End::Lost)?;
         self.client.belong_to(said.cluster);
         let replica = match known {
             Some(replica) if replica.epoch == epoch && replica.epoch_revision == said.epoch_revision => replica,
@@ -274,18 +267,19 @@ impl Node {
             if !replica.advance(&self.clock) {
                 return Err(End::Join("entries would end before their tokens".into()));
             }
-            let asked = Asked { at: self.clock.monotonic(), head: replica.head(), known: self.last_known() };
+            let (sent, known) = (self.clock.monotonic(), self.last_known());
             let said = Said::of(link.txn(Said::questions(&self.names, None), self.client.one_try).await?)?;
-            waiting = self.compare(replica, asked, said, waiting)?;
+            waiting = self.compare(replica, sent, &known, said, waiting)?;
         }
     }
 
-    /// Compares the head of a majority with the replica's own. Returns the oldest question whose head has not come yet: when
-    /// it was sent, and that head.
+    /// Compares the head of a majority with the replica's own, and with what the node knew when it sent the question. Returns
+    /// the oldest question whose head has not come yet: when it was sent, and that head.
     fn compare(
         &self,
         replica: &Replica,
-        asked: Asked,
+        sent: Duration,
+        known: &LastKnown,
         said: Said,
         waiting: Option<(Duration, Head)>,
     ) -> Result<Option<(Duration, Head)>, End> {
@@ -294,13 +288,9 @@ impl Node {
             return Err(End::Next("there is a new epoch, or another cluster".into()));
         }
         replica.saw_term(said.term);
-        asked.known.compare(&said).map_err(End::Lost)?;
-        let revision = asked.head.revision;
-        if said.head.revision == revision && said.head != asked.head {
-            return Err(End::Lost(format!("its change of revision {revision} is not the one that this node has")));
-        }
+        known.compare(&said).map_err(End::Lost)?;
         let mut still_waiting = None;
-        for (sent, head) in waiting.into_iter().chain([(asked.at, said.head)]) {
+        for (sent, head) in waiting.into_iter().chain([(sent, said.head)]) {
             match replica.has_head(&head) {
                 Some(true) => {
                     replica.has_all_until(sent, stale_after);

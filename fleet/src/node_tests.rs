@@ -112,27 +112,27 @@ async fn a_deletion_is_a_loss_before_the_end_of_its_token() {
 /// The node's own change, and the head that it has had: a restored cluster may have an earlier one.
 #[tokio::test]
 async fn an_answer_that_lacks_a_change_that_the_node_knew_is_a_loss() {
-    let node = node();
-    node.remember(EPOCH, 11);
-    node.remember(EPOCH, 9);
+    let (node, own) = (node(), head(11));
+    node.remember(EPOCH, own.clone());
+    node.remember(EPOCH, head(9));
     let known = node.last_known();
-    assert!(known.compare(&said(head(10), 20)).is_err());
-    assert!(known.compare(&said(head(11), 20)).is_ok());
+    assert!(known.compare(&said(head(10), 20)).is_err() && known.compare(&said(head(11), 20)).is_err());
+    assert!(known.compare(&said(own, 20)).is_ok() && known.compare(&said(head(12), 20)).is_ok());
     // In another epoch an operator has accepted what was lost.
     assert!(known.compare(&Said { epoch_revision: 6, ..said(head(10), 20) }).is_ok());
     // The node compares it with each answer, but not with one to an earlier question.
     let (replica, first) = replica(&node);
-    let asked = |known| Asked { at: node.clock.monotonic(), head: replica.head(), known };
-    let answer = || said(Head::of(first.clone()), 20);
-    assert!(matches!(node.compare(&replica, asked(known), answer(), None), Err(End::Lost(_))));
-    assert!(node.compare(&replica, asked(LastKnown::default()), answer(), None).is_ok());
+    let compare = |known| node.compare(&replica, Duration::ZERO, known, said(Head::of(first.clone()), 20), None);
+    assert!(matches!(compare(&known), Err(End::Lost(_))));
+    assert!(compare(&LastKnown::default()).is_ok());
     // Its head moves on. It still knows that when it joins again.
-    assert!(replica.advance_head(&Head::of(first), Head::of(record(13))));
+    let moved = head(13);
+    assert!(replica.advance_head(&Head::of(first.clone()), moved.clone()));
     let replica = Some(Arc::new(replica));
     for (why, replica) in [("it follows", replica), ("it joins", None)] {
         node.set(false, why.into(), replica);
         assert!(node.last_known().compare(&said(head(12), 20)).is_err());
-        assert!(node.last_known().compare(&said(head(13), 20)).is_ok());
+        assert!(node.last_known().compare(&said(moved.clone(), 20)).is_ok());
     }
 }
 
@@ -142,9 +142,8 @@ async fn a_node_is_ready_only_when_it_has_the_head_of_a_majority() {
     let (replica, first) = replica(&node);
     let (begin, second) = (node.clock.monotonic(), record(13));
     let compare = |at: Duration, head: KeyValue, waiting| {
-        node.remember(EPOCH, replica.head().revision);
-        let asked = Asked { at, head: replica.head(), known: node.last_known() };
-        node.compare(&replica, asked, said(Head::of(head), 20), waiting)
+        node.remember(EPOCH, replica.head());
+        node.compare(&replica, at, &node.last_known(), said(Head::of(head), 20), waiting)
     };
     // Its watch is late: it has not come to the head that a majority has.
     let Ok(waiting @ Some(_)) = compare(begin, second.clone(), None) else { panic!() };

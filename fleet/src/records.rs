@@ -155,7 +155,7 @@ impl std::fmt::Display for TokenId {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) revision: i64,
-    value: Bytes,
+    pub(crate) value: Bytes,
 }
 
 impl Head {
