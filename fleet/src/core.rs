@@ -64,22 +64,30 @@ pub(crate) struct Stand {
     pub(crate) replica: Option<Arc<Replica>>,
 }
 
-/// The last change that the node knows of in an epoch: one that it has made, or the head of its replica, or of one before.
+/// What the node knows of an epoch, also after it has joined again.
 #[derive(Clone, Default)]
 pub(crate) struct LastKnown {
     /// The revision of the epoch's record.
     epoch: i64,
+    /// The last change: one that the node has made, or the head of its replica, or of one before.
     change: Head,
+    /// What the cluster has lost, as this node found out. There is no way back: only a new epoch mends it.
+    lost: Option<String>,
 }
 
 impl LastKnown {
-    /// Fails if the cluster lacks the change. The answer must be one to a question that was sent when it was known already.
+    /// Fails if the cluster lacks the change, or has lost something else. The answer must be one to a question that was sent
+    /// when that was known already.
     pub(crate) fn compare(&self, said: &Said) -> Result<(), String> {
         let (theirs, ours) = (said.head.revision, self.change.revision);
-        if self.epoch != said.epoch_revision || theirs > ours || said.head == self.change {
-            return Ok(());
+        match &self.lost {
+            _ if self.epoch != said.epoch_revision => Ok(()),
+            Some(why) => Err(why.clone()),
+            None if theirs > ours || said.head == self.change => Ok(()),
+            None => Err(format!(
+                "its last change is of revision {theirs}, and this node knows of another one of revision {ours}"
+            )),
         }
-        Err(format!("its last change is of revision {theirs}, and this node knows of another one of revision {ours}"))
     }
 }
 
@@ -179,9 +187,18 @@ impl Node {
     /// Remembers a change of this epoch, even if the node joins again.
     pub(crate) fn remember(&self, epoch: i64, change: Head) {
         let mut known = self.last_known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.epoch != epoch || known.change.revision < change.revision {
-            *known = LastKnown { epoch, change };
+        if known.epoch != epoch {
+            *known = LastKnown { epoch, change, lost: None };
+        } else if known.change.revision < change.revision {
+            known.change = change;
         }
+    }
+
+    /// Remembers a loss in the epoch of its replica. The first reason stays.
+    pub(crate) fn lose(&self, why: &str) {
+        self.last_known(); // It is of that epoch then.
+        let mut known = self.last_known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.lost.get_or_insert_with(|| why.to_owned());
     }
 
     /// With the head of its replica.

@@ -137,9 +137,7 @@ impl Node {
                     STOPPED
                 }
                 End::Lost(why) => {
-                    if let Some(replica) = self.replica() {
-                        replica.lose(&why);
-                    }
+                    self.lose(&why);
                     self.set(true, format!("the cluster has lost something: {why}"), self.replica());
                     self.announce(&why).await;
                     STOPPED
@@ -460,10 +458,7 @@ fn judge<'a>(said: &'a Said, known: Option<&Replica>) -> Result<&'a Epoch, End> 
     if epoch.number < known.epoch.number {
         return Err(End::Lost(format!("it is in epoch {}, and was in epoch {}", epoch.number, known.epoch.number)));
     }
-    match known.lost() {
-        Some(why) if known.epoch_revision == said.epoch_revision => Err(End::Lost(why.clone())),
-        _ => Ok(epoch),
-    }
+    Ok(epoch)
 }
 
 #[cfg(test)]

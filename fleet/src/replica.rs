@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Stats, Tick};
@@ -38,8 +38,6 @@ pub(crate) struct Replica {
     too_late: Mutex<u64>,
     /// The greatest term of raft that the node has seen.
     term: AtomicU64,
-    /// What the cluster has lost, as this node found out. There is no way back: only a new epoch mends it.
-    lost: OnceLock<String>,
 }
 
 impl Replica {
@@ -66,7 +64,6 @@ impl Replica {
             deadline: AtomicU64::new(0),
             too_late: Mutex::new(u64::MAX),
             term: AtomicU64::new(said.term),
-            lost: OnceLock::new(),
         })
     }
 
@@ -169,15 +166,6 @@ impl Replica {
 
     pub(crate) fn saw_term(&self, term: u64) {
         self.term.fetch_max(term, Ordering::Relaxed);
-    }
-
-    pub(crate) fn lost(&self) -> Option<&String> {
-        self.lost.get()
-    }
-
-    pub(crate) fn lose(&self, why: &str) {
-        // The first reason stays.
-        _ = self.lost.set(why.to_owned());
     }
 
     pub(crate) fn stats(&self) -> Stats {

@@ -1,18 +1,4 @@
-//! What a set of revoked tokens stores of a token: its *key*. All texts that a verifier accepts as one token must have one
-//! key; otherwise whoever holds a revoked token sends it in another spelling, and it passes.
-//!
-//! A JSON Web Token (JWT) is `HEADER.CLAIMS.SIGNATURE`. The signature covers the text `HEADER.CLAIMS`, so no character of
-//! that can change. The signature itself can be spelled in several ways:
-//!
-//! - If (r, s) is a valid ECDSA signature, so is (r, n − s), and anyone can compute it. Most libraries accept both.
-//! - The last character of a base64url text may have bits that no byte uses. Many libraries ignore them.
-//! - Some libraries accept padding (`=`), or `+` and `/` in place of `-` and `_`.
-//!
-//! So the key of a JWT is what is signed. That also holds for the canonical form of a token: to check the form of the
-//! base64 text would not help against the second ECDSA signature.
-//!
-//! An encrypted token (JWE, five parts) has no part like that: each of its parts can be spelled in several ways, and what
-//! is signed is inside. Only the server that decrypts it knows its claims. Use its claim `jti` as the key.
+#![doc = include_str!("../README.md")]
 
 use std::error::Error;
 use std::fmt;
