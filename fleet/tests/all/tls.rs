@@ -1,22 +1,18 @@
 //! A cluster of etcd that is reached by TLS.
 
 use std::fs;
-use std::process::{Command, Stdio};
 
 use fleet::{Etcd, Settings, SharedArguments, State};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::nodes::{Local, until};
-use crate::support::cluster::{Process, own_address};
-use crate::support::has_etcd;
+use crate::support::cluster::Cluster;
 
 /// Both sides show certificates.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_reaches_etcd_by_tls() {
-    if !has_etcd() {
-        return;
-    }
-    let (address, _held) = own_address();
+    let Some(mut cluster) = Cluster::start(1, &[]) else { return };
+    let url = cluster.endpoint(0).replace("http:", "https:");
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let authority_key = KeyPair::generate().unwrap();
@@ -26,31 +22,22 @@ async fn a_node_reaches_etcd_by_tls() {
     let authority = Issuer::new(authority, authority_key);
     for name in ["member", "node"] {
         let key = KeyPair::generate().unwrap();
-        let of = CertificateParams::new(vec!["localhost".into(), address.to_string()]).unwrap();
+        let of = CertificateParams::new(vec![cluster.members[0].address.to_string()]).unwrap();
         fs::write(path(name), of.signed_by(&key, &authority).unwrap().pem()).unwrap();
         fs::write(path(&format!("{name}-key")), key.serialize_pem()).unwrap();
     }
-    let (clients, peers) = (format!("https://{address}:2379"), format!("http://{address}:2380"));
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "etcd", "--client-cert-auth", "--logger", "zap"]);
-    command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);
-    command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
-    command.args(["--initial-cluster", &format!("default={peers}")]);
-    for (option, file) in [
-        ("--data-dir", "data"),
-        ("--trusted-ca-file", "authority"),
-        ("--cert-file", "member"),
-        ("--key-file", "member-key"),
-    ] {
-        command.arg(option).arg(path(file));
-    }
-    let _member = Process(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let [trusted, certificate, key] =
+        ["authority", "member", "member-key"].map(|name| path(name).display().to_string());
+    let urls = ["--listen-client-urls", &url, "--advertise-client-urls", &url];
+    let files = ["--trusted-ca-file", &trusted, "--cert-file", &certificate, "--key-file", &key];
+    cluster.kill(0);
+    cluster.launch(0, &[&urls[..], &files, &["--client-cert-auth"]].concat());
 
     let etcd = Etcd {
         authority: Some(path("authority")),
         certificate: Some(path("node")),
         key: Some(path("node-key")),
-        ..Etcd::new(&clients)
+        ..Etcd::new(&url)
     };
     until("the fleet", async || fleet::found(&etcd, "revoked", &SharedArguments::default()).await.ok()).await;
     let begin = |etcd: &Etcd| Local::begin_with(Settings { etcd: etcd.clone(), ..Settings::new("") }, 0);

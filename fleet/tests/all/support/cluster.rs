@@ -29,7 +29,7 @@ impl Drop for Process {
 pub(crate) struct Member {
     name: String,
     folder: PathBuf,
-    address: Ipv4Addr,
+    pub(crate) address: Ipv4Addr,
     /// The ways to its ports.
     pub(crate) clients: Proxy,
     from_peers: Proxy,
@@ -51,7 +51,7 @@ const PROXY_OF_PEERS: u16 = 17_382;
 
 /// An address of this machine that belongs to whoever has the listener. (A port that is only free at the moment may belong to
 /// another test when a member starts, or starts again. Then that test's member answers in its place.)
-pub(crate) fn own_address() -> (Ipv4Addr, TcpListener) {
+fn own_address() -> (Ipv4Addr, TcpListener) {
     // From 127.1.0.0 on.
     let any = || Ipv4Addr::from_bits(0x7f00_0000 + fastrand::u32(1 << 16..(1 << 24) - 1));
     let claim = |address| TcpListener::bind((address, PROXY_OF_CLIENTS)).ok().map(|listener| (address, listener));
@@ -101,8 +101,8 @@ impl Cluster {
         self.members.iter().map(Member::in_list).collect::<Vec<_>>().join(",")
     }
 
-    /// Of two options of one name, etcd takes the last.
-    fn launch(&mut self, nth: usize, more: &[&str]) {
+    /// Starts a member, with these options of etcd. Of two with one name, etcd takes the last.
+    pub(crate) fn launch(&mut self, nth: usize, more: &[&str]) {
         let (list, member) = (self.list(), &mut self.members[nth]);
         let (client, peer) = (member.endpoint(), format!("http://{}:{PEERS}", member.address));
         let log = File::create(member.folder.with_extension("log")).unwrap();
