@@ -128,7 +128,7 @@ impl Node {
                 Ok(answer) if answer.succeeded => {
                     // Before it is acknowledged: from now on the node notices a cluster that lacks it.
                     let revision = answer.header.map_or(0, |header| header.revision);
-                    self.remember(replica.epoch_revision, Head { revision, value: head.into() });
+                    self.remember(replica, Head { revision, value: head.into() });
                     return read(ends, &answer);
                 }
                 Ok(_) => {

@@ -67,8 +67,8 @@ pub(crate) struct Stand {
 /// What the node knows of an epoch, also after it has joined again.
 #[derive(Clone, Default)]
 pub(crate) struct LastKnown {
-    /// The revision of the epoch's record.
-    epoch: i64,
+    /// The revision of the epoch's record, and the epoch's number. (After a restore, another one may have that revision.)
+    epoch: (i64, u64),
     /// The last change: one that the node has made, or the head of its replica, or of one before.
     change: Head,
     /// What the cluster has lost, as this node found out. There is no way back: only a new epoch mends it.
@@ -81,7 +81,7 @@ impl LastKnown {
     pub(crate) fn compare(&self, said: &Said) -> Result<(), String> {
         let (theirs, ours) = (said.head.revision, self.change.revision);
         match &self.lost {
-            _ if self.epoch != said.epoch_revision => Ok(()),
+            _ if self.epoch != (said.epoch_revision, said.epoch.as_ref().map_or(0, |epoch| epoch.number)) => Ok(()),
             Some(why) => Err(why.clone()),
             None if theirs > ours || said.head == self.change => Ok(()),
             None => Err(format!(
@@ -184,8 +184,9 @@ impl Node {
         self.stand.store(Arc::new(Stand { is_waiting, why, replica }));
     }
 
-    /// Remembers a change of this epoch, even if the node joins again.
-    pub(crate) fn remember(&self, epoch: i64, change: Head) {
+    /// Remembers a change in the epoch of this replica, even if the node joins again.
+    pub(crate) fn remember(&self, replica: &Replica, change: Head) {
+        let epoch = (replica.epoch_revision, replica.epoch.number);
         let mut known = self.last_known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.epoch != epoch {
             *known = LastKnown { epoch, change, lost: None };
@@ -204,7 +205,7 @@ impl Node {
     /// With the head of its replica.
     pub(crate) fn last_known(&self) -> LastKnown {
         if let Some(replica) = self.replica() {
-            self.remember(replica.epoch_revision, replica.head());
+            self.remember(&replica, replica.head());
         }
         self.last_known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

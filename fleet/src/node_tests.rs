@@ -113,15 +113,18 @@ async fn a_deletion_is_a_loss_before_the_end_of_its_token() {
 #[tokio::test]
 async fn an_answer_that_lacks_a_change_that_the_node_knew_is_a_loss() {
     let (node, own) = (node(), head(11));
-    node.remember(EPOCH, own.clone());
-    node.remember(EPOCH, head(9));
+    let (replica, first) = replica(&node);
+    node.remember(&replica, own.clone());
+    node.remember(&replica, head(9));
     let known = node.last_known();
     assert!(known.compare(&said(head(10), 20)).is_err() && known.compare(&said(head(11), 20)).is_err());
     assert!(known.compare(&said(own, 20)).is_ok() && known.compare(&said(head(12), 20)).is_ok());
     // In another epoch an operator has accepted what was lost.
     assert!(known.compare(&Said { epoch_revision: 6, ..said(head(10), 20) }).is_ok());
+    let mut next = said(head(10), 20);
+    next.epoch.iter_mut().for_each(|epoch| epoch.number += 1);
+    assert!(known.compare(&next).is_ok());
     // The node compares it with each answer, but not with one to an earlier question.
-    let (replica, first) = replica(&node);
     let compare = |known| node.compare(&replica, Duration::ZERO, known, said(Head::of(first.clone()), 20), None);
     assert!(matches!(compare(&known), Err(End::Lost(_))));
     assert!(compare(&LastKnown::default()).is_ok());
@@ -146,7 +149,7 @@ async fn a_node_is_ready_only_when_it_has_the_head_of_a_majority() {
     let (replica, first) = replica(&node);
     let (begin, second) = (node.clock.monotonic(), record(13));
     let compare = |at: Duration, head: KeyValue, waiting| {
-        node.remember(EPOCH, replica.head());
+        node.remember(&replica, replica.head());
         node.compare(&replica, at, &node.last_known(), said(Head::of(head), 20), waiting)
     };
     // Its watch is late: it has not come to the head that a majority has.
