@@ -49,7 +49,7 @@ use core::cell::Cell;
 use crate::search::path::Outcome;
 use crate::table::attempt::IfPresent;
 use crate::table::entries::Expiry;
-use crate::table::expiring::clock::{Clock, ClockState, Until};
+use crate::table::expiring::clock::{ClockState, Until};
 use crate::table::expiring::sweep::reading_after;
 use crate::table::table::Table;
 use crate::word::geometry::Item;

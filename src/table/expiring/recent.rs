@@ -100,7 +100,7 @@
 use crate::sync::Ordering;
 use crate::table::attempt::Attempt;
 use crate::table::entries::Expiry;
-use crate::table::expiring::clock::{Clock, ClockState};
+use crate::table::expiring::clock::ClockState;
 use crate::table::expiring::sweep::reading_after;
 use crate::table::image::spare::Spare;
 use crate::table::relocate::AttemptFn;
@@ -216,7 +216,6 @@ impl Table<Expiry> {
     #[cold]
     #[inline(never)]
     pub(super) fn displace<F>(&self, class: Item, attempt: &AttemptFn<'_, F>) -> Result<Attempt, F> {
-        let clock = self.clock();
         // Those of the class's two buckets.
         const WORDS: u64 = 2;
         let spare = Spare::default();
@@ -243,7 +242,6 @@ impl Table<Expiry> {
     #[cold]
     #[inline(never)]
     pub(super) fn displace_at_once<F>(&self, class: Item, attempt: &AttemptFn<'_, F>) -> Result<Attempt, F> {
-        let clock = self.clock();
         for _ in 0..TRIES_TO_DISPLACE {
             for displaces in [false, true] {
                 if displaces {

@@ -2,7 +2,7 @@ use super::*;
 use crate::machine::memory::Pages;
 use crate::table::attempt::IfPresent;
 use crate::table::by_shape::{ExpiringTable, Shaped};
-use crate::table::expiring::clock::{Drive, Until};
+use crate::table::expiring::clock::{Clock, Drive, Until};
 use crate::word::layout::Shape;
 use crate::word::ring::{Reading, Ring};
 

@@ -105,7 +105,6 @@ impl Table<Expiry> {
 
     /// Sweeps until `swept` lags by no more than so many ticks. The caller holds no lock.
     pub(in crate::table) fn catch_up(&self, most: u64) {
-        let clock = self.clock();
         self.sweep_in_pieces(None, Due { most, buckets: 0 });
     }
 
