@@ -13,8 +13,9 @@
 //!         └─▶ add_slow
 //!               ├─▶ add_under_stripe           only if a copy was seen: counts the copies (slots.rs: add_counted)
 //!               ├─▶ make_room ─▶ relocate      up to four times (room.rs), each with two further steps:
-//!               │     ├─▶ grow_if_crowded      if there was no path and the table is at its capacity (resize.rs)
-//!               │     └─▶ try_add              unless a relocation has added it. After a long search: grow_if_loaded
+//!               │     ├─▶ grow_if_over_capacity  if there was no path and the table is at its capacity (resize.rs)
+//!               │     └─▶ try_add              unless a relocation has added it. After a long search:
+//!               │                              grow_if_quarter_full
 //!               └─▶ add_alone                  the size stays, all stripes are locked: adds, fails, or splits one group
 //! ```
 //!
@@ -44,9 +45,9 @@
 use crate::error::insert::GrowableInsertError;
 use crate::growth::growing_table::{GrowingTable, Placed, SplitError, SplitMemory};
 use crate::growth::limit::Checked;
-use crate::growth::resize::is_loaded;
+use crate::growth::resize::is_quarter_full;
 use crate::growth::room::{Room, WORDS_PER_HOP};
-use crate::growth::slots::First;
+use crate::growth::slots::FirstAttempt;
 use crate::sync::sizes::{CLEARED_AT_ONCE, GROUPS_PER_INSERT, SEARCHES_WHILE_GROWING};
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::image::spare::Spare;
@@ -80,7 +81,7 @@ impl GrowingTable {
         }
         let placed = self.placed(class, self.state());
         match self.add_first(&placed) {
-            First::Added => {}
+            FirstAttempt::Added => {}
             first => _ = self.insert_slow(class, IfPresent::Add, placed, first, GROUPS_PER_INSERT)?,
         }
         Ok(())
@@ -106,7 +107,7 @@ impl GrowingTable {
             }
             _ => {
                 let placed = self.placed(class, self.state());
-                let attempt = self.insert_slow(class, if_present, placed, First::NoRoom, GROUPS_PER_INSERT)?;
+                let attempt = self.insert_slow(class, if_present, placed, FirstAttempt::NoRoom, GROUPS_PER_INSERT)?;
                 Ok(attempt == Attempt::Added)
             }
         }
@@ -126,9 +127,9 @@ impl GrowingTable {
             }
         }
         let placed = self.placed(class, self.state());
-        let first = if if_present == IfPresent::Add { self.add_first(&placed) } else { First::MustCount };
+        let first = if if_present == IfPresent::Add { self.add_first(&placed) } else { FirstAttempt::MustCount };
         match first {
-            First::Added => Ok(Attempt::Added),
+            FirstAttempt::Added => Ok(Attempt::Added),
             first => self.insert_slow(class, if_present, placed, first, groups),
         }
     }
@@ -139,9 +140,9 @@ impl GrowingTable {
     fn try_add(&self, class: Class, if_present: IfPresent) -> Result<Attempt, GrowableInsertError> {
         if if_present == IfPresent::Add {
             match self.add_first(&self.placed(class, self.state())) {
-                First::Added => return Ok(Attempt::Added),
-                First::NoRoom => return Ok(Attempt::NoRoom),
-                First::MustCount => {}
+                FirstAttempt::Added => return Ok(Attempt::Added),
+                FirstAttempt::NoRoom => return Ok(Attempt::NoRoom),
+                FirstAttempt::MustCount => {}
             }
         }
         self.add_under_stripe(class, if_present)
@@ -162,7 +163,7 @@ impl GrowingTable {
         class: Class,
         if_present: IfPresent,
         placed: Placed,
-        first: First,
+        first: FirstAttempt,
         mut groups: usize,
     ) -> Result<Attempt, GrowableInsertError> {
         let result = self.add_slow(class, if_present, placed, first, &mut groups);
@@ -182,13 +183,13 @@ impl GrowingTable {
         class: Class,
         if_present: IfPresent,
         mut placed: Placed,
-        first: First,
+        first: FirstAttempt,
         groups: &mut usize,
     ) -> Result<Attempt, GrowableInsertError> {
         // The first attempt has seen no copy on either side. So a relocation may add the first one without the stripe, except
         // for inserts of which only one may add: these exclude each other by the stripe.
-        let mut may_be_first = first == First::NoRoom && if_present == IfPresent::Add;
-        if first == First::MustCount {
+        let mut may_be_first = first == FirstAttempt::NoRoom && if_present == IfPresent::Add;
+        if first == FirstAttempt::MustCount {
             // Copies are counted before the search: there is no need for room if there may be no further one.
             match self.add_under_stripe(class, if_present)? {
                 Attempt::NoRoom => placed = self.placed(class, self.state()),
@@ -200,7 +201,7 @@ impl GrowingTable {
                 if may_be_first { self.make_room_and_add_first(&placed) } else { self.make_room(&placed, None) };
             let buckets = self.state().buckets();
             if searched.room == Room::None {
-                self.grow_if_crowded(groups);
+                self.grow_if_over_capacity(groups);
             }
             let attempt = match searched.room {
                 Room::Added => Attempt::Added,
@@ -208,7 +209,7 @@ impl GrowingTable {
             };
             if attempt != Attempt::NoRoom {
                 if attempt == Attempt::Added && searched.is_long {
-                    self.grow_if_loaded(groups);
+                    self.grow_if_quarter_full(groups);
                 }
                 return Ok(attempt);
             }
@@ -234,7 +235,7 @@ impl GrowingTable {
     }
 
     /// The last resort of `add_slow`, while no other thread changes the size or removes a copy. It may split a group instead:
-    /// before the search if the table is at its capacity, or after a search without a path if the table [`is_loaded`].
+    /// before the search if the table is at its capacity, or after a search without a path if the table [`is_quarter_full`].
     ///
     /// The caller has got the memory before: for a split, and for what a search copies for saves.
     fn add_alone(
@@ -281,7 +282,7 @@ impl GrowingTable {
         });
         let Some(result) = result else { return AloneOutcome::Short };
         if let Err(GrowableInsertError::Full { .. }) = result
-            && is_loaded(len, capacity)
+            && is_quarter_full(len, capacity)
         {
             match split() {
                 Some(Ok(())) => return AloneOutcome::Split,

@@ -81,7 +81,7 @@ impl GrowingTable {
         let (counters, most) = (self.counters(), self.most());
         let is_far = |len: usize, distance| len.saturating_add(distance * counters.most_permitted()) <= most;
         let word = counters.word();
-        self.grow_if_crowded(groups);
+        self.grow_if_over_capacity(groups);
         if !word.is_closed() && is_far(counters.len(), DISTANCE) {
             // If another thread of the shard has made a check meanwhile, that one may have allowed this insert too.
             if counters.count_checked_insert(word) || counters.count_permitted_insert() {

@@ -94,10 +94,10 @@
 //!
 //! An insert grows the table for three reasons:
 //! - The table holds more items than its capacity. One insert in 32 of a shard of the counters checks that
-//!   (`limit.rs`), and each that has found no path (`grow_if_crowded`, `add_alone`), which counts its own copy too.
+//!   (`limit.rs`), and each that has found no path (`grow_if_over_capacity`, `add_alone`), which counts its own copy too.
 //! - The insert has found no room under all locks (`add_alone`), and the table holds at least a quarter of its
 //!   capacity.
-//! - It has found room only after a long search (`grow_if_loaded`), and the table holds at least a quarter of its
+//! - It has found room only after a long search (`grow_if_quarter_full`), and the table holds at least a quarter of its
 //!   capacity. So keys of several copies each hardly ever fail: searches become long before there is no room.
 //!
 //! A table that can grow no further takes no more items than its capacity at that size: `limit.rs`.

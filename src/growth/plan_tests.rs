@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::insert::GrowableInsertError;
 use crate::growth::growing_table::GrowingTable;
-use crate::growth::slots::First;
+use crate::growth::slots::FirstAttempt;
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::word::classes::Class;
 use crate::word::geometry::mixed;
@@ -325,7 +325,7 @@ fn the_sizes_of_a_filter_for_the_default_rate() {
 fn add_uncounted(table: &GrowingTable, class: Class) {
     if !table.add(class, None) {
         let placed = table.placed(class, table.state());
-        let attempt = table.add_slow(class, IfPresent::Add, placed, First::NoRoom, &mut 0);
+        let attempt = table.add_slow(class, IfPresent::Add, placed, FirstAttempt::NoRoom, &mut 0);
         assert_eq!(attempt, Ok(Attempt::Added), "there is room");
     }
 }

@@ -21,7 +21,7 @@ use crate::word::layouts::EntryList;
 const LEAST_LOAD: f64 = 0.25;
 
 /// Whether a table of this capacity holds at least [`LEAST_LOAD`] of it.
-pub(super) fn is_loaded(len: usize, capacity: usize) -> bool {
+pub(super) fn is_quarter_full(len: usize, capacity: usize) -> bool {
     len as f64 >= LEAST_LOAD * capacity as f64
 }
 
@@ -69,14 +69,14 @@ impl Graph for Merged<'_> {
 impl GrowingTable {
     /// Splits groups as long as the table holds more items than its capacity; at most `groups`, which it lowers. Does nothing
     /// while another thread changes the size.
-    pub(super) fn grow_if_crowded(&self, groups: &mut usize) {
+    pub(super) fn grow_if_over_capacity(&self, groups: &mut usize) {
         self.grow_while(|| self.len() > self.capacity(), groups);
     }
 
-    /// Splits groups as long as the table [`is_loaded`]; at most `groups`, which it lowers. Does nothing while another
+    /// Splits groups as long as the table [`is_quarter_full`]; at most `groups`, which it lowers. Does nothing while another
     /// thread changes the size.
-    pub(super) fn grow_if_loaded(&self, groups: &mut usize) {
-        self.grow_while(|| is_loaded(self.len(), self.capacity()), groups);
+    pub(super) fn grow_if_quarter_full(&self, groups: &mut usize) {
+        self.grow_while(|| is_quarter_full(self.len(), self.capacity()), groups);
     }
 
     /// Splits groups as long as that is due; at most `groups`, which it lowers. Does nothing while another thread
@@ -204,14 +204,14 @@ impl GrowingTable {
         }
         for _ in 0..MERGE_TRIES {
             let gates = self.gates_of_group(split, level);
-            let mut crowded = [false; GROUP];
-            for (nth, crowded) in crowded.iter_mut().enumerate() {
+            let mut too_full = [false; GROUP];
+            for (nth, too_full) in too_full.iter_mut().enumerate() {
                 match self.merged(split + nth, level) {
                     Some(whole) => self.publish(nth, whole),
-                    None => *crowded = true,
+                    None => *too_full = true,
                 }
             }
-            if !crowded.contains(&true) {
+            if !too_full.contains(&true) {
                 // Under the gates: no save begins from here on.
                 if !self.running_saves().has_enough(spare, WORDS_PER_SPLIT) {
                     return None;
@@ -226,7 +226,7 @@ impl GrowingTable {
                 return Some(true);
             }
             drop(gates);
-            for nth in (0..GROUP).filter(|&nth| crowded[nth]) {
+            for nth in (0..GROUP).filter(|&nth| too_full[nth]) {
                 if !self.make_room_to_merge(split + nth, smaller, spare)? {
                     return Some(false);
                 }

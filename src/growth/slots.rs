@@ -21,7 +21,7 @@ use crate::word::classes::{Class, Place, State, both};
 
 /// What came of an attempt to add the first copy of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum First {
+pub(super) enum FirstAttempt {
     Added,
     /// Neither side held a copy, and the emptier bucket was full.
     NoRoom,
@@ -36,36 +36,36 @@ impl GrowingTable {
     /// [`len`](Self::len).
     ///
     #[inline(always)]
-    pub(super) fn add_first(&self, placed: &Placed) -> First {
+    pub(super) fn add_first(&self, placed: &Placed) -> FirstAttempt {
         // This only determines where to try, and on which side there is surely no copy. Both words are loaded before either is
         // decoded, so the loads overlap.
         let &Placed { state, numbers, layouts, stored } = placed;
         if state.moves_any(numbers) {
-            return First::MustCount;
+            return FirstAttempt::MustCount;
         }
         let words = both(numbers, |number| self.load_if_there(number));
         let free = [layouts[0].free(words[0]), layouts[1].free(words[1])];
         let emptier = usize::from(free[1] > free[0]);
         let is_on = |side: usize| layouts[side].may_hold(words[side], stored[side]);
         if is_on(1 - emptier) {
-            return First::MustCount;
+            return FirstAttempt::MustCount;
         }
         if free[emptier] == 0 {
-            return if is_on(emptier) { First::MustCount } else { First::NoRoom };
+            return if is_on(emptier) { FirstAttempt::MustCount } else { FirstAttempt::NoRoom };
         }
         let (number, layout, stored) = (numbers[emptier], layouts[emptier], stored[emptier]);
-        let Some(_gate) = self.enter_in(state, number) else { return First::MustCount };
+        let Some(_gate) = self.enter_in(state, number) else { return FirstAttempt::MustCount };
         let word = self.word(number);
         let seen = load(word);
         if layout.may_hold(seen, stored) {
-            return First::MustCount;
+            return FirstAttempt::MustCount;
         }
-        let Some(changed) = layout.add(seen, stored) else { return First::NoRoom };
+        let Some(changed) = layout.add(seen, stored) else { return FirstAttempt::NoRoom };
         if self.running_saves().any() {
-            return First::MustCount;
+            return FirstAttempt::MustCount;
         }
         store(word, changed);
-        First::Added
+        FirstAttempt::Added
     }
 
     /// `left` with a copy of the class, if neither of the class's buckets holds one: as in

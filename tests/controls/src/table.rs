@@ -988,9 +988,9 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit(
                 "growth/slots.rs",
-                "let Some(_gate) = self.enter_in(state, number) else { return First::MustCount };",
+                "let Some(_gate) = self.enter_in(state, number) else { return FirstAttempt::MustCount };",
                 "let _gate = if LEFT_OUT { None } else { \
-                 let Some(gate) = self.enter_in(state, number) else { return First::MustCount }; Some(gate) };",
+                 let Some(gate) = self.enter_in(state, number) else { return FirstAttempt::MustCount }; Some(gate) };",
             ),
             edit(
                 "growth/slots.rs",
