@@ -45,7 +45,8 @@ pub(crate) fn divide(settings: LimitSettings, ticks: Option<u32>) -> Result<(Rin
     if u128::from(period) < fastest * u128::from(settings.limit) {
         return Err(settings.too_fast(fastest, cost));
     }
-    let tick = u128::from(period).div_ceil(u128::from(settings.limit) * u128::from(cost)) as u64;
+    // Rounded down, as `word/quota.rs` says.
+    let tick = (u128::from(period) / (u128::from(settings.limit) * u128::from(cost))) as u64;
     let quota = Quota { cost, burst: settings.burst, tick };
     let rings = (1..=MOST_RING_BITS).map(Ring::new);
     let ring = rings.into_iter().find(|&ring| longest(ring) / cost >= settings.burst.into());
@@ -60,20 +61,21 @@ pub(crate) fn divide(settings: LimitSettings, ticks: Option<u32>) -> Result<(Rin
 /// This limit in ticks of this length, for expiries on this ring.
 pub(crate) fn quota(settings: LimitSettings, tick: u64, ring: Ring) -> Result<Quota, QuotaError> {
     let (period, longest) = (u128::from(settings.checked_period()?), longest(ring));
-    let of_tick = u128::from(tick) * u128::from(settings.limit);
-    if period < of_tick {
-        return Err(settings.too_fast(tick.into(), 1));
-    }
     let LimitSettings { limit, period: given, burst } = settings;
-    let cost = period.div_ceil(of_tick);
+    // The tick may have been rounded down, by less than a nanosecond.
+    let cost = period.div_ceil(u128::from(tick + 1) * u128::from(limit));
     if cost > longest.into() {
         let longest = Duration::from_nanos(tick.saturating_mul(longest));
         return Err(QuotaError::TooSlow { limit, period: given, longest });
     }
     let quota = Quota { cost: cost as u64, burst, tick };
-    if (cost * of_tick - period) * 16 > period {
+    let slower_by = (cost * u128::from(tick) * u128::from(limit)).saturating_sub(period);
+    if slower_by * 16 > period {
         let (tick, interval) = (quota.tick(), quota.interval());
-        return Err(QuotaError::Inexact { limit, period: given, tick, interval });
+        return Err(match cost {
+            1 => settings.too_fast(tick.as_nanos(), 1),
+            _ => QuotaError::Inexact { limit, period: given, tick, interval },
+        });
     }
     if longest / quota.cost < burst.into() {
         let (ticks_per_request, largest) = (quota.cost, longest / quota.cost);

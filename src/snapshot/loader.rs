@@ -83,7 +83,7 @@ impl<F, S> Loader<F, S> {
     ///
     /// What the builder would build is compared, not the numbers that it was given: the layout and the number of
     /// buckets (and so capacity, rate, value bits), for growable filters those of the smallest and the largest size and
-    /// the encoding that was asked for, for expiring ones also lifetime, resolution and [`WhenFull`](crate::WhenFull). The memory limit, huge pages and
+    /// the encoding that was asked for, and the load while they grow, for expiring ones also lifetime, resolution and [`WhenFull`](crate::WhenFull). The memory limit, huge pages and
     /// the schema are not compared.
     ///
     /// ```

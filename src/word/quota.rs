@@ -19,6 +19,11 @@
 //! end in ticks is never later than the end in time, because readings are rounded down. The latter is at most `b · c` ticks
 //! after the time of the request. The end is a whole number, so it is at most `b · c` after the tick of that time, too.
 //!
+//! *A tick is rounded down* to a nanosecond. So what is said of the algorithm without ticks holds for the limit that was asked
+//! for: no request is rejected that keeps to it. (Were it rounded up, a key that makes 30 requests at the beginning of each
+//! second would get 29 in the next one.) And a key gets more than by that limit: one request in as many as a tick has
+//! nanoseconds.
+//!
 //! *Under two quotas* of one limiter, all requests of a key add to the same end. So of `n` requests of `c` ticks and `m` of
 //! `d` ticks, with bursts `b` and `a`, it is `n · c + m · d <= (y - x) + max(b · c, a · d)`. For each quota alone the bound
 //! above holds too: the requests of the other only add to the end.
@@ -56,8 +61,9 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Returns the time in which a key earns one request. It is the period divided by the limit, rounded up to a whole number
-    /// of ticks.
+    /// Returns the time in which a key earns one request: the period divided by the limit, in a whole number of ticks. (Of the
+    /// limiter's own limit, a tick is a whole number of nanoseconds, rounded down. Other quotas have so many of these ticks that
+    /// they are no faster, but for that rounding.)
     #[must_use]
     pub fn interval(&self) -> Duration {
         Duration::from_nanos(self.tick.saturating_mul(self.cost))

@@ -32,6 +32,26 @@ fn a_burst_is_allowed_and_then_one_request_per_interval() {
     assert_eq!((stats(&limiter).allowed, stats(&limiter).rejected), (50 * 25, 50 * 11));
 }
 
+/// So that a test with a clock of its own, and a client that counts seconds, see what the limit says. Most intervals are no whole
+/// number of nanoseconds.
+#[test]
+fn all_requests_of_a_period_may_come_at_its_beginning() {
+    for (limit, seconds) in [(3, 1), (7, 1), (30, 1), (100, 60), (7000, 60), (11, 3600)] {
+        let period = Duration::from_secs(seconds);
+        let builder = Limiter::builder_with_hasher(seeded(1)).allow(limit, period).capacity(100);
+        let (limiter, clock) = with_clock(builder.ticks_per_request(2));
+        for _ in 0..5 {
+            let allowed = (0..limit).filter(|_| limiter.check(&1).is_ok()).count();
+            assert_eq!(allowed, limit as usize, "{limit} per {period:?}");
+            assert!(limiter.check(&1).is_err(), "{limit} per {period:?}");
+            clock.advance(period);
+        }
+        let twice = limiter.quota(2 * limit, period, 1).map(|quota| quota.ticks_per_request());
+        assert_eq!(twice, Ok(1), "{limit} per {period:?}");
+        assert_eq!(limiter.quota(limit, period, limit), Ok(limiter.limits()), "{limit} per {period:?}");
+    }
+}
+
 #[test]
 fn what_is_said_about_a_retry_is_true() {
     let (limiter, clock) = with_clock(builder().ticks_per_request(3));

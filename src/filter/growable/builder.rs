@@ -285,9 +285,11 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// | 0.90 | 16.2 | 0.41 |
     /// | 0.95 | 15.4 | 0.56 |
     ///
-    /// Lookups are as fast with any load. Where growth ends, at the largest size or at the memory limit, the load makes no
-    /// difference: so neither to [`max_capacity`](Self::max_capacity) nor to the number of keys from which inserts fail.
-    /// Filters that differ in it alone can be [united](GrowableCuckooFilter::unite).
+    /// Lookups are as fast with any load. Where growth ends, the load makes no difference: so neither to
+    /// [`max_capacity`](Self::max_capacity) nor to the number of keys from which inserts fail. (A
+    /// [`memory_limit`](Self::memory_limit) counts the filter's own memory as well, which is larger if the filter begins with
+    /// more buckets. So a filter of a few kilobytes may end one step sooner with one load than with another.) Filters that
+    /// differ in it alone can be [united](GrowableCuckooFilter::unite).
     ///
     /// ```
     /// use concurrent_cuckoo_filter::GrowableCuckooFilter;

@@ -52,7 +52,7 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// what is in it, and what that costs. Needs the feature `snapshot`.
     ///
     /// The snapshot has the size that the filter has when the call begins, and declares the sizes that it can have. It
-    /// is `91 + schema + 8 · buckets` bytes long, where `schema` is the length of the schema in bytes.
+    /// is `99 + schema + 8 · buckets` bytes long, where `schema` is the length of the schema in bytes.
     ///
     /// # Errors
     /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to`].

@@ -94,7 +94,8 @@ impl<T: ?Sized, S> LimiterBuilder<T, S> {
     }
 
     /// Sets how many requests a key that owes nothing may make at once. The default is the limit, as if each period's
-    /// requests might come at its beginning. The most is 57,344, or 14,336 with four ticks per request.
+    /// requests might come at its beginning. The most is 57,344, or 14,336 with four ticks per request. So a larger limit, such
+    /// as 100,000 per day, needs a burst of its own.
     ///
     /// The end of a debt uses as many bits of its slot as tell the ticks of a burst apart. In a large limiter with the default
     /// rate, and with four ticks per request:
@@ -174,7 +175,8 @@ impl<T: ?Sized, S> LimiterBuilder<T, S> {
     /// The time counts from the first call on, which `build` makes: what it returns then is now. So it may start
     /// anywhere. If it goes back, the limiter's time stands still until it has caught up. It is called for each operation,
     /// and no lock of the limiter is held then. It counts up to 584 years from there, or 7·10¹³ ticks
-    /// if these are less (22 years with the shortest ticks). After that, the time stands still.
+    /// if these are less (22 years with the shortest ticks). After that, the time stands still: no debt is repaid, and
+    /// [`retry_after`](crate::Limited::retry_after) of a key at its limit is 0.
     ///
     /// **Without it, the limiter reads the system's clock**, for the first time in the first operation on it. Where the system
     /// has none, as on `wasm32-unknown-unknown`, that operation panics.

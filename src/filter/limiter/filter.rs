@@ -51,7 +51,9 @@ use crate::word::quota::Quota;
 /// - **The bound.** In any time `t`, a key is allowed at most `burst + t / interval` requests, and at most one more, since the
 ///   limiter counts time in ticks. [`Quota::most_in`] returns the exact number. It holds on any number of threads, for as
 ///   long as the key is not evicted. Of all threads that race for a key's last request, exactly one gets it.
-/// - **A key that keeps to its limit is not rejected**, to the nanosecond, unless it shares its debt with another key.
+/// - **A key that keeps to its limit is not rejected**, to the nanosecond, unless it shares its debt with another key. (A tick is
+///   rounded down to a nanosecond. So the interval may be shorter than the period divided by the limit, by a ten-thousandth
+///   at most.)
 ///
 /// The limiter reads the time itself, as a [`RecentCuckooFilter`](crate::RecentCuckooFilter#the-keys-of-the-last-minute)
 /// does, from a clock that nobody sets. If a [clock of your own](crate::LimiterBuilder::clock) stands still or goes back, debts
@@ -105,10 +107,10 @@ impl<T: ?Sized, S> CuckooRateLimiter<T, S> {
     /// customers, or for all of them **from now on**. A running server that is to change its limits makes a quota of the new
     /// ones, and keeps it where all threads read it. The debts stay: each is repaid when it would have been.
     ///
-    /// The interval must be a whole number of the limiter's ticks, or is rounded up to one by at most a sixteenth. And the
-    /// burst must not take longer to repay than the longest debt of the limiter. So build the limiter with the quota that takes
-    /// longest to repay, and with enough [ticks per request](crate::LimiterBuilder::ticks_per_request) for
-    /// the fastest.
+    /// The interval must be a whole number of the limiter's ticks, or is rounded up to one by at most a sixteenth. And its entries
+    /// must have room for the ticks of the burst, as they have for those of the limiter's own. So build the limiter with the
+    /// quota that takes longest to repay, and with enough [ticks per
+    /// request](crate::LimiterBuilder::ticks_per_request) for the fastest.
     ///
     /// A key that is checked under two quotas has one debt, to which both add. So in any time, its requests under both
     /// together cost at most that time, a tick, and the longer one of both bursts. For each quota alone, [`Quota::most_in`]

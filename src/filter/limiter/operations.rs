@@ -66,7 +66,8 @@ impl<T: ?Sized, S: BuildHasher> CuckooRateLimiter<T, S> {
     }
 
     /// [`check`](Self::check) of a key that has another limit than that of the limiter. The quota is one that this limiter's
-    /// [`quota`](Self::quota) has returned, or another limiter's with the same ticks.
+    /// [`quota`](Self::quota) has returned. (Another limiter's may do if it has the same ticks, and if its debts are no longer
+    /// than the longest of this one.)
     ///
     /// # Errors
     /// [`Limited`], as for `check`. If the quota is that of a limiter with other ticks, all requests are rejected: the reason
@@ -101,7 +102,8 @@ impl<T: ?Sized, S: BuildHasher> CuckooRateLimiter<T, S> {
     /// It goes by the tick of the time at which it was called, as an allowed request does: if another thread is removing repaid
     /// debts when a tick begins, it waits for that thread's share (20 to 120 µs). If a [clock of your
     /// own](crate::LimiterBuilder::clock) is behind, it goes by the latest time that the limiter has reached, as `check` does.
-    /// `next_after` and `full_after` count from what the clock shows, so they include the time that it takes to catch up.
+    /// `next_after` and `full_after` count from what the clock shows, so they include the time that it takes to catch up. (A clock
+    /// that shows less than when the limiter got it counts as if it showed that.)
     ///
     /// Cost: one reading of the clock, and two cache lines of the table, with one stripe locked for a few instructions.
     ///
