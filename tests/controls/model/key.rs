@@ -46,7 +46,7 @@ impl Key {
         Self { fingerprint: self.fingerprint ^ 1 << layout.lanes().bits, ..self }
     }
 
-    /// The hash of which `Buckets::item` makes this class: in a model, no hash is mixed.
+    /// The hash of which `Geometry::item` makes this class: in a model, no hash is mixed.
     pub(super) fn hash(self) -> u64 {
         ((self.first as u64) << 32).div_ceil(self.buckets as u64) << 32 | u64::from(self.fingerprint)
     }
