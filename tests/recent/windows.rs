@@ -260,7 +260,12 @@ fn no_key_is_new_again_while_filters_change_places() {
                             next.fetch_add(1, Ordering::Relaxed) / 2 + 1500
                         };
                         let asks_both = both.read().unwrap();
-                        if new.insert(&key) && (!*asks_both || old.insert(&key)) {
+                        let is_new = if *asks_both {
+                            !old.contains(&key) && new.insert(&key) && old.insert(&key)
+                        } else {
+                            new.insert(&key)
+                        };
+                        if is_new {
                             told_new.lock().unwrap().push(key);
                         }
                     }

@@ -124,8 +124,11 @@ impl<T: ?Sized, S: BuildHasher> RecentCuckooFilter<T, S> {
     /// # What concurrent callers may observe
     /// Both filters may be in use meanwhile. The call adds what the other filter holds when the call begins. Each key is added
     /// as by [`insert_or_renew`](Self::insert_or_renew), at some point of the call. What comes to the other filter afterwards
-    /// is not added; so while two filters change places, [insert into both](crate::guide::expiry#another-window). What another
-    /// thread removes here meanwhile may be added again.
+    /// is not added. What another thread removes here meanwhile may be added again.
+    ///
+    /// So while two filters change places, [ask both](crate::guide::expiry#another-window), and insert a key into both if
+    /// neither has it. **Do not insert here what the other filter has**: until the call has added such a key, it is new here
+    /// and counts, although it has counted there. Other keys leave too early then.
     ///
     /// A key that has a look-alike here is not added, and shares that one's entry.
     ///
@@ -138,7 +141,7 @@ impl<T: ?Sized, S: BuildHasher> RecentCuckooFilter<T, S> {
     ///
     /// # Errors
     /// - [`AbsorbError::Hasher`], `Schema` or `Layout` if these differ. **Keys cannot be taken over into another hasher's
-    ///   filter, or into a table of another size**: the filter does not know the keys. Then insert into both until the window
+    ///   filter, or into a table of another size**: the filter does not know the keys. Then ask both until the window
     ///   of the old one is over, as [described](crate::guide::expiry#another-window).
     /// - [`AbsorbError::Window`] if one filter holds the last keys and the other one those of a time.
     /// - [`AbsorbError::OutOfMemory`] if the memory for the old contents of buckets that change meanwhile cannot be allocated.

@@ -88,6 +88,33 @@
 //! *It is not counted as a key*, nor if it renews an entry: it was counted in the other filter. So what is here stays as long as
 //! it would have.
 //!
+//! *While two filters change places*, each call of the guide's recipe (page `expiry`, *Another window*) looks the key up in
+//! the old filter, inserts it into the new one, and then into the old one. It ends with `false` at the first of these steps
+//! that finds the key, and otherwise with `true`. Until the last insert into the old filter alone has ended, and with it each
+//! call of the recipe that began before that, no union begins. Until the union has ended, no thread asks the new filter alone.
+//!
+//! 1. *At most one is told that the key is new.* A `true` is the answer of the old filter's insert, as it is for a thread
+//!    that inserts there alone, and the new filter's insert has also answered so, as it does for a thread that inserts here
+//!    alone. So any two threads that may overlap ask one filter in common, which tells at most one of them while it has the key.
+//! 2. *One is told.* If the key is in the old filter, an insert there has put it there, which is the last step of its
+//!    thread, and the answer was `true`. If it is in the new filter, then it was put there by the union, from the old filter; by a
+//!    thread that inserts here alone, which was told `true`; or by a call of the recipe. That one goes on to the old filter,
+//!    and is told `true` unless the key has come there meanwhile. So each call that finds the key ends with `false`
+//!    rightly. (Its thread may still be on its way to the `true`.)
+//! 3. *No key is missing from the new filter*, whenever the union comes. What the old filter had at the image is added by the
+//!    union. What came to it later was in the new filter before: no call inserts into the old filter before the new one.
+//! 4. *No key counts twice for another one.* Keys that were counted in the old filter before the image are taken off, and those
+//!    that are counted here after the reading of this clock, which comes later. A key that is new counts here
+//!    first: if it does so after that reading, then it comes to the old filter after the image. A key that the old filter has
+//!    at the image, and that comes again, is found there: it is not inserted here. (Without the lookup it would be
+//!    new here until the union has added it.) If its call looked it up before it came there, then it came there by
+//!    another call of the recipe, and was in the new filter before; for no call is left that began while threads inserted into
+//!    the old filter alone. And if its entry has left the old filter since the image, it comes again after its window.
+//!
+//! Where keys are renewed, the recipe renews the key in the new filter, and in the old one if it is new to the new one. The first
+//! three points hold as before. In the last one, a key that comes again counts again, but each time it comes it counts in one of
+//! both at most, since it comes to the new filter first.
+//!
 //! *It is added as by `insert_or_renew`*: under the lock of its stripe, and an entry of its class that expires later stays as it is.
 //! If there is no room, ticks that expire before it are evicted. If nothing expires before it that is in the way, it is evicted itself
 //! before it is added: it displaces no entry. The same if its tick was evicted already.

@@ -14,7 +14,9 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-use crate::common::{Job, Run, breaks_without, job, scaled, under_shuttle, with_real_threads};
+use crate::common::{
+    Job, Run, breaks_without, job, on_shuttle_threads, scaled, under_schedules, under_shuttle, with_real_threads,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ask {
@@ -284,4 +286,103 @@ fn a_tick_that_is_evicted_before_that_is_noted_is_missed_too_early() {
 fn a_key_that_is_displaced_before_that_is_noted_is_missed_too_early() {
     let _seeded = Seeded::bugs(&[Fault::DisplacesBeforeItIsNoted]);
     assert!(what_is_wrong(full_of_one_tick).is_some_and(|wrong| wrong.contains("2 ticks early, and only 1")));
+}
+
+/// Two filters that change places: of the last keys, by one hasher and with one table.
+struct Both {
+    old: Expiring,
+    new: Expiring,
+}
+
+/// How a thread asks whether a key is new, while it knows one filter alone, and while it knows both.
+struct Recipe {
+    alone: fn(&Expiring, Key) -> bool,
+    both: fn(&Both, Key) -> bool,
+}
+
+/// What the guide's page `expiry` has.
+const IS_NEW: &str = "!old.contains(key) && new.insert(key) && old.insert(key)";
+const RECIPE: Recipe = Recipe {
+    alone: |filter, key| filter.insert_recent(key, 0),
+    both: |Both { old, new }, key| !old.contains(key) && new.insert_recent(key, 0) && old.insert_recent(key, 0),
+};
+
+/// The same without the first step.
+const WITHOUT_LOOKUP: Recipe =
+    Recipe { both: |Both { old, new }, key| new.insert_recent(key, 0) && old.insert_recent(key, 0), ..RECIPE };
+
+/// What the page has for a program that renews keys.
+const IS_NEW_OR_RENEWED: &str = "new.insert_or_renew(key) && old.insert_or_renew(key)";
+const RENEWING_RECIPE: Recipe = Recipe {
+    alone: |filter, key| filter.insert_or_renew_recent(key, 0),
+    both: |Both { old, new }, key| new.insert_or_renew_recent(key, 0) && old.insert_or_renew_recent(key, 0),
+};
+
+/// How a thread asks whether a key is new.
+type IsNew = Arc<dyn Fn(&Both, Key) -> bool + Send + Sync>;
+
+/// A filter with four keys gives its place to another one. First, one thread still knows the old filter alone, while
+/// another one asks both. Then two threads ask both, and the new one alone when it has taken over the keys of the old one.
+/// They bring three of the four keys again, and two new ones. Returns which keys the new filter lacks in the end.
+fn change_places(Recipe { alone, both: ask_both }: Recipe) -> Vec<usize> {
+    const BUCKETS: usize = 16;
+    // Five keys come after the first one. So that one stays.
+    const PER_TICK: u64 = 6;
+    let key = |nth| Expiring::<Smallest>::key(BUCKETS, 2 * nth, (6 * nth + 1) % BUCKETS, nth);
+    // The first key ends a tick. In the new filter, so few keys are left until one ends that a repeated one makes a difference.
+    let both = Arc::new(Both {
+        old: Expiring::of_last_keys(BUCKETS, PER_TICK, PER_TICK - 1),
+        new: Expiring::of_last_keys(BUCKETS, PER_TICK, PER_TICK - 4),
+    });
+    (0..4).for_each(|nth| assert!(alone(&both.old, key(nth)), "it is new"));
+    let told_new = Arc::new(Mutex::new(Vec::new()));
+    let asks = |nths: &'static [usize], is_new: IsNew| {
+        let (both, told_new) = (Arc::clone(&both), Arc::clone(&told_new));
+        job(move || {
+            for &nth in nths.iter().filter(|&&nth| is_new(&both, key(nth))) {
+                told_new.lock().expect("no thread has failed").push(nth);
+            }
+        })
+    };
+    on_shuttle_threads(vec![
+        asks(&[3, 4], Arc::new(move |both, key| alone(&both.old, key))),
+        asks(&[4, 1], Arc::new(ask_both)),
+    ]);
+    let united = Arc::new(AtomicUsize::new(0));
+    let unites = {
+        let (both, united) = (Arc::clone(&both), Arc::clone(&united));
+        job(move || {
+            both.new.unite_recent(&both.old, PER_TICK);
+            united.store(1, Ordering::SeqCst);
+        })
+    };
+    let ask = Arc::new(
+        move |both: &Both, key| {
+            if united.load(Ordering::SeqCst) == 0 { ask_both(both, key) } else { alone(&both.new, key) }
+        },
+    );
+    on_shuttle_threads(vec![asks(&[1, 5, 2, 3], ask.clone()), asks(&[3, 2, 5, 1], ask), unites]);
+    let told_new = told_new.lock().expect("no thread has failed");
+    assert_eq!(*told_new, [4, 5], "not one thread was told of each new key, and none of the others");
+    assert_eq!(both.new.evicted(), 0);
+    (0..6).filter(|&nth| !both.new.contains(key(nth))).collect()
+}
+
+#[test]
+fn filters_that_change_places_lose_no_key_and_tell_one_thread_of_each() {
+    let page = include_str!("../../../src/guide/expiry.md");
+    assert!(page.contains(IS_NEW) && page.contains(IS_NEW_OR_RENEWED), "the guide has another recipe");
+    let schedules = scaled(1000, "CCF_SCHEDULES");
+    under_schedules(1, schedules, || assert_eq!(change_places(RECIPE), [], "keys were lost"));
+    // Renewed keys count. So the two that do not come again may leave.
+    let lost = || change_places(RENEWING_RECIPE).into_iter().find(|nth| ![0, 4].contains(nth));
+    under_schedules(2, schedules, move || assert_eq!(lost(), None, "a key was lost"));
+}
+
+#[test]
+#[should_panic(expected = "keys were lost")]
+fn a_repeated_key_that_is_inserted_while_filters_change_places_counts_twice() {
+    under_schedules(1, scaled(1000, "CCF_SCHEDULES"), || {
+        assert_eq!(change_places(WITHOUT_LOOKUP), [], "keys were lost")
+    });
 }
