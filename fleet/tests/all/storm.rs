@@ -194,7 +194,7 @@ async fn fault(cluster: &mut Cluster, load: &Load, chance: &mut Rng) -> &'static
             "a node's machine sleeps"
         }
         10 => {
-            cluster.ctl(&["compact", &cluster.revision().to_string()]);
+            cluster.try_to_compact();
             "a compaction"
         }
         11 => {

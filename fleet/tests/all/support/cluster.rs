@@ -249,11 +249,22 @@ impl Cluster {
         });
     }
 
-    /// Runs `etcdctl` against all members that run, and returns what it prints.
-    pub(crate) fn ctl(&self, arguments: &[&str]) -> String {
+    /// `etcdctl` against all members that run.
+    fn etcdctl(&self, arguments: &[&str]) -> Command {
         let running = self.members.iter().filter(|member| member.process.is_some());
         let endpoints: Vec<_> = running.map(Member::endpoint).collect();
-        run(&mut etcdctl(&endpoints.join(","), arguments))
+        etcdctl(&endpoints.join(","), arguments)
+    }
+
+    /// Runs `etcdctl` against all members that run, and returns what it prints.
+    pub(crate) fn ctl(&self, arguments: &[&str]) -> String {
+        run(&mut self.etcdctl(arguments))
+    }
+
+    /// Compacts all that etcd has. It may have no leader, and then does not.
+    pub(crate) fn try_to_compact(&self) {
+        let revision = self.revision().to_string();
+        let _ = self.etcdctl(&["compact", &revision]).output().unwrap();
     }
 
     pub(crate) fn members_known_to(&self, nth: usize) -> String {
