@@ -615,12 +615,13 @@ fn names_a_possible_limit(
     }
 }
 
-/// The time per request is the one that was asked for, rounded up to a whole number of ticks.
+/// The time per request is the one that was asked for, rounded up to a whole number of ticks, which may each have been
+/// rounded down by less than a nanosecond.
 fn is_as_limited(quota: &Quota, (limit, period, burst): (u32, Duration, u32), sixteenths: u128) {
     let (interval, asked) = (quota.interval().as_nanos() * u128::from(limit), period.as_nanos());
     let ticks = u128::from(quota.ticks_per_request()) * u128::from(limit);
     assert!(
-        interval >= asked && interval <= asked + asked * sixteenths / 16 + ticks,
+        interval + ticks >= asked && interval <= asked + asked * sixteenths / 16,
         "{quota} for {limit} per {period:?}"
     );
     assert_eq!((quota.burst(), quota.tick() * quota.ticks_per_request() as u32), (burst, quota.interval()));
