@@ -73,9 +73,8 @@ type GroupGates<'a> = [MutexGuard<'a, ()>; GATES_PER_GROUP];
 /// Which gate the bucket of this number has. Most changes concern one bucket, so a group has few gates: to split it takes all of
 /// them. It has two, because the two buckets of a class, of which one has an even number and one an odd one, have different gates.
 #[inline(always)]
-#[cfg_attr(ccf_model, allow(clippy::modulo_one, reason = "in a model, a group has one gate"))]
 fn gate_of(number: usize) -> usize {
-    (number / GROUP * GATES_PER_GROUP + number % GATES_PER_GROUP) & (MOST_GATES - 1)
+    (number / GROUP * GATES_PER_GROUP + (number & (GATES_PER_GROUP - 1))) & (MOST_GATES - 1)
 }
 
 /// What a table needs as soon as it grows.
